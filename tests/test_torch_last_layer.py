@@ -93,7 +93,7 @@ def test_weights_and_missing_labels(data):
     targets = torch.from_numpy(np.where(rng.random(Y.shape) < 0.3, np.nan, Y.numpy()))
     for weights in (rng.uniform(0.0, 2.0, len(X)), rng.uniform(0.0, 2.0, Y.shape)):
         head = RBRLHead(N_FEATURES, N_LABELS, ridge=5.0, dtype=torch.float64).refit(X, targets, weights)
-        model = RBRLClassifier(ridge=5.0).fit(X.numpy(), targets.numpy(), sample_weight=weights)
+        model = RBRLClassifier(ridge=5.0, nuclear=0.1).fit(X.numpy(), targets.numpy(), sample_weight=weights)
         assert head.objective_ == pytest.approx(model.objective_, rel=1e-12)
         assert objective(head, X, targets, torch.from_numpy(weights)) == pytest.approx(head.objective_, rel=1e-12)
 

@@ -7,7 +7,7 @@ from rbrl._common import old_names
 from rbrl._version import __version__
 
 if TYPE_CHECKING:
-    from rbrl import datasets, decision, experiments, inspection, metrics, selection, solvers, splits
+    from rbrl import datasets, decision, experiments, metrics, selection, solvers
     from rbrl.estimators import (
         CPNL,
         MLFE,
@@ -35,26 +35,26 @@ __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
     "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
     "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision",
-    "evaluate", "experiments", "explain", "info", "inspection", "label_map", "label_names", "load", "metrics",
-    "predict_sets", "predict_top", "save", "selection", "solvers", "splits", "to_onnx",
+    "evaluate", "experiments", "explain", "info", "label_map", "label_names", "load", "metrics",
+    "predict_sets", "predict_top", "save", "selection", "solvers", "to_onnx",
 ]  # fmt: skip
 
-# Module of each public name. A name is imported when it is first used, so that `import rbrl` is fast. Names of
-# __all__ that are not in this table are modules.
-_HOMES = {
-    **dict.fromkeys(("BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking"), "estimators"),
-    **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
-    **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
-    **dict.fromkeys(("CalibratedMultiLabelClassifier", "RBRLClassifierCV", "TunedThresholdClassifier"), "selection"),
-    **dict.fromkeys(("label_names", "predict_sets", "predict_top"), "estimators"),
-    **dict.fromkeys(("classification_report", "evaluate"), "metrics"),
-    **dict.fromkeys(("explain", "label_map"), "inspection"),
-    "info": "installation",
-    "load": "persistence",
-    "save": "persistence",
-    "to_onnx": "interop.onnx",
-}
-
+# Public names of each module. A name or module is imported when it is first used, so that `import rbrl` is fast.
+_NAMES = {
+    "estimators": (
+        "BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking", "EnsembleOfChains", "LabelPowerset",
+        "MLFE", "MLkNN", "RAkEL", "RBRLClassifier", "label_names", "predict_sets", "predict_top",
+    ),
+    "inspection": ("explain", "label_map"),
+    "installation": ("info",),
+    "interop.onnx": ("to_onnx",),
+    "metrics": ("classification_report", "evaluate"),
+    "persistence": ("load", "save"),
+    "ranking_svm": ("CalibratedRankSVM", "RankSVM", "RankSVMz"),
+    "selection": ("CalibratedMultiLabelClassifier", "RBRLClassifierCV", "TunedThresholdClassifier"),
+}  # fmt: skip
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = ("datasets", "decision", "experiments", "inspection", "metrics", "selection", "solvers", "splits")
 
 old_names.install()
 
@@ -62,7 +62,7 @@ old_names.install()
 def __getattr__(name: str) -> Any:
     if f"rbrl.{name}" in old_names.MODULES:
         return old_names.import_old_module(f"rbrl.{name}", stacklevel=2)
-    if name not in __all__:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module 'rbrl' has no attribute {name!r}")
     module = import_module(f"rbrl.{_HOMES.get(name, name)}")
     globals()[name] = value = getattr(module, name) if name in _HOMES else module

@@ -1,7 +1,7 @@
 """Report of the installation: versions, linear algebra, extras, and compiled loops."""
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 
 from joblib import cpu_count
@@ -10,22 +10,8 @@ from rbrl._common.extras import EXTRAS
 from rbrl._loops import COMPILED, WHY_PLAIN
 from rbrl._version import __version__
 
-__all__ = ["info"]
-
 PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "skops")
 ALL_EXTRAS = {**EXTRAS, "onnx": ("onnx", "onnxruntime"), "torch": ("torch",)}
-
-
-def core() -> str:
-    """Return "compiled", or "plain NumPy" with the reason and the way to compile the loops.
-
-    Examples
-    --------
-    >>> from rbrl.installation import core
-    >>> core().partition(":")[0] in ("compiled", "plain NumPy")
-    True
-    """
-    return "compiled" if COMPILED else f"plain NumPy: {WHY_PLAIN}"
 
 
 def info() -> dict[str, str]:
@@ -45,13 +31,17 @@ def info() -> dict[str, str]:
     >>> rbrl.info()["rbrl"] == rbrl.__version__
     True
     """
-    machine = {"platform": platform.platform(), "cores": str(cpu_count()), "blas": _linear_algebra()}
     extras = ", ".join(extra for extra, modules in ALL_EXTRAS.items() if all(map(find_spec, modules)))
-    found = {name: _version(name) for name in PACKAGES}
     return {
-        "rbrl": __version__, "core": core(), "python": platform.python_version(), **machine, **found,
+        "rbrl": __version__,
+        "core": "compiled" if COMPILED else f"plain NumPy: {WHY_PLAIN}",
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": str(cpu_count()),
+        "blas": _linear_algebra(),
+        **{name: version(name) for name in PACKAGES},
         "extras": extras or "none",
-    }  # fmt: skip
+    }
 
 
 def _linear_algebra() -> str:
@@ -64,15 +54,7 @@ def _linear_algebra() -> str:
     for library in threadpool_info():
         if library["user_api"] == "blas":
             kernel = library.get("architecture") or "unknown kernel"
-            n_threads = library["num_threads"]
-            threads = f"{n_threads} thread{'' if n_threads == 1 else 's'}"
-            version_text = library["version"] or "of unknown version"
-            descriptions.append(f"{library['internal_api']} {version_text} ({kernel}, {threads})")
+            threads = f"{library['num_threads']} thread{'s' * (library['num_threads'] != 1)}"
+            name = f"{library['internal_api']} {library['version'] or 'of unknown version'}"
+            descriptions.append(f"{name} ({kernel}, {threads})")
     return "; ".join(dict.fromkeys(descriptions)) or "unknown"
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

@@ -36,7 +36,7 @@ def pair(storage="dense", whitened=True, loss=None, seed=0, lambdas=(0.5, 0.2)):
     X, Y, blocks = rows(seed, storage=storage)
     loss = loss or rbrl_loss(0.5)
     arrays = (eigen_design if whitened else rotated_design)(with_constant(X))
-    design = BlockDesign(blocks, intercept=True, largest_gram=100 if whitened else 0)
+    design = BlockDesign(blocks, survey=take_survey(blocks, 100 if whitened else 0))
     return Objective(arrays, Y, loss, *lambdas), BlockObjective(design, loss, *lambdas)
 
 
@@ -189,7 +189,8 @@ def test_columns_of_very_different_sizes_cost_few_passes(nuclear):
     sizes = 10 ** rng.uniform(-2, 2, 120)
     found = []
     for A in (X, X * sizes):
-        design = BlockDesign(LocalBlocks([(A[:250], Y[:250]), (A[250:], Y[250:])]), largest_gram=0)
+        blocks = LocalBlocks([(A[:250], Y[:250]), (A[250:], Y[250:])])
+        design = BlockDesign(blocks, survey=take_survey(blocks, 0))
         found.append(QuasiNewton().solve(BlockObjective(design, rbrl_loss(1.0), 1.0, nuclear), tol=1e-3))
     arrays = Objective(eigen_design(with_constant(X * sizes)), Y, rbrl_loss(1.0), 1.0, nuclear)
     assert found[1].objective == pytest.approx(QuasiNewton().solve(arrays, tol=1e-6).objective, rel=1e-3)

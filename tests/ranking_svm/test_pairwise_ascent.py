@@ -8,12 +8,13 @@ from problems import random_labels
 from rbrl.ranking_svm.pairs import (
     FeatureRows,
     GramRows,
+    balance,
     calibrated_pairs,
     choose_rows,
     ranking_pairs,
     zero_label_pairs,
 )
-from rbrl.ranking_svm.pairwise_ascent import PairwiseAscent, balance
+from rbrl.ranking_svm.pairwise_ascent import solve_pairs
 
 BUILDERS = (ranking_pairs, zero_label_pairs, calibrated_pairs)
 every_problem = pytest.mark.parametrize("build", BUILDERS)
@@ -36,8 +37,8 @@ def primal(X, pairs, lift, W, b):
 def test_sweeps_and_interior_points_agree(build, lift, C):
     X, pairs = problem(build, C)
     options = {"tol": 1e-7, "max_iter": 200_000}
-    sweeps = PairwiseAscent(patience=200_000).solve(GramRows(X @ X.T), pairs, lift, **options)
-    inside = PairwiseAscent(patience=0).solve(FeatureRows(X), pairs, lift, **options)
+    sweeps = solve_pairs(GramRows(X @ X.T), pairs, lift, **options, patience=200_000)
+    inside = solve_pairs(FeatureRows(X), pairs, lift, **options, patience=0)
     assert max(sweeps.gap, inside.gap) <= 1e-7
     assert inside.n_iter < 200
     assert sweeps.objective == pytest.approx(inside.objective, rel=1e-6)
@@ -50,7 +51,7 @@ def test_sweeps_and_interior_points_agree(build, lift, C):
 @every_lift
 def test_a_large_c_is_left_to_interior_points(build, lift):
     X, pairs = problem(build, 1e4)
-    result = PairwiseAscent().solve(FeatureRows(X), pairs, lift)
+    result = solve_pairs(FeatureRows(X), pairs, lift)
     assert result.gap <= 1e-3
     assert result.n_iter < 400
 
@@ -60,11 +61,9 @@ def test_a_large_c_is_left_to_interior_points(build, lift):
 def test_the_dual_value_is_below_every_primal_one(build, lift):
     X, pairs = problem(build, seed=1)
     rng = np.random.default_rng(1)
-    best = PairwiseAscent().solve(FeatureRows(X), pairs, lift, tol=1e-8)
+    best = solve_pairs(FeatureRows(X), pairs, lift, tol=1e-8)
     W = best.weights
-    duals = [
-        PairwiseAscent().solve(FeatureRows(X), pairs, lift, tol=1e-8, max_iter=k).dual_objective for k in (1, 3, 30)
-    ]
+    duals = [solve_pairs(FeatureRows(X), pairs, lift, tol=1e-8, max_iter=k).dual_objective for k in (1, 3, 30)]
     for size in (0.0, 1e-6, 1e-2, 1.0):
         noisy = primal(X, pairs, lift, W + size * rng.standard_normal(W.shape), best.biases * (1 + size))
         assert max(*duals, best.dual_objective) <= noisy * (1 + 1e-12)
@@ -95,7 +94,7 @@ def test_free_biases_of_vanishing_weights_are_a_linear_programme():
         b_ub=-pairs.margin,
         bounds=[(None, None)] * pairs.n_labels + [(0, None)] * len(pairs.cap),
     ).fun
-    result = PairwiseAscent().solve(GramRows(X @ X.T), pairs, np.inf, tol=1e-4)
+    result = solve_pairs(GramRows(X @ X.T), pairs, np.inf, tol=1e-4)
     assert result.objective == pytest.approx(best, rel=2e-4)
 
 
@@ -105,7 +104,7 @@ def test_nested_labels_need_biases_only(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((16, 4))
     labels = np.where(X[:, :1] > np.sort(rng.uniform(-1, 1, 100)), 1, -1).astype(np.int8)
-    result = PairwiseAscent().solve(GramRows(X @ X.T), ranking_pairs(labels, 1.0), np.inf, tol=1e-4, max_iter=100)
+    result = solve_pairs(GramRows(X @ X.T), ranking_pairs(labels, 1.0), np.inf, tol=1e-4, max_iter=100)
     assert (result.converged, result.gap, result.objective) == (True, 0.0, 0.0)
 
 
@@ -113,7 +112,7 @@ def test_a_label_that_is_never_relevant_is_pushed_down():
     rng = np.random.default_rng(0)
     Y = random_labels(rng, 30, 4)
     Y[:, 3] = -1
-    result = PairwiseAscent().solve(GramRows(np.eye(30)), ranking_pairs(Y, 1.0), np.inf, tol=1e-6)
+    result = solve_pairs(GramRows(np.eye(30)), ranking_pairs(Y, 1.0), np.inf, tol=1e-6)
     assert result.gap <= 1e-6
     assert result.biases.argmin() == 3
 
@@ -124,10 +123,10 @@ def test_rows_of_the_shorter_sweep_are_chosen(shape, kind):
 
 
 def test_no_pairs_are_solved_by_nothing():
-    result = PairwiseAscent().solve(GramRows(np.eye(3)), ranking_pairs(np.ones((3, 2), np.int8), 1.0), np.inf)
+    result = solve_pairs(GramRows(np.eye(3)), ranking_pairs(np.ones((3, 2), np.int8), 1.0), np.inf)
     assert (result.objective, result.gap, result.n_iter) == (0, 0, 0)
 
 
 def test_stopping_early_is_part_of_the_result():
     X, pairs = problem(ranking_pairs, 1e4)
-    assert not PairwiseAscent().solve(GramRows(X @ X.T), pairs, 1.0, tol=1e-9, max_iter=5).converged
+    assert not solve_pairs(GramRows(X @ X.T), pairs, 1.0, tol=1e-9, max_iter=5).converged

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from rbrl._common.extras import explain_import_error
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `rbrl`; exit with 0, 1 if a run failed, or 2 if the call or its input was wrong.

@@ -1,43 +1,34 @@
-"""The program `rbrl`: its commands, `rbrl data`, `rbrl info`, and its error messages.
+"""The program `rbrl`: `rbrl compare`, `rbrl report`, `rbrl info`, and the messages of all commands.
 
 Heavy packages are imported when a command runs, so that help is quick.
 """
 
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbrl._version import __version__
-from rbrl.cli import compare, models, shared
-from rbrl.cli.shared import Base, argument, option, say
+import rbrl
+from rbrl.cli import models, sources
+from rbrl.cli.sources import argument, option, say
 
 if TYPE_CHECKING:
-    from rbrl.datasets import Dataset
+    from rbrl.experiments import Plan, Store
 
-TOP_HELP = """Multi-label classification: fit models, predict labels, and compare methods.
-
-A first model, on a data set that needs no download:
-
-`rbrl fit yeast -o yeast.rbrl`
-
-`rbrl evaluate yeast.rbrl yeast`
-
-`rbrl COMMAND --help` explains a command.
-"""
 app = typer.Typer(
-    name="rbrl", help=TOP_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
+    name="rbrl", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
-data_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
-for command in (models.fit, models.predict, models.evaluate, compare.compare, compare.report):
+for command in (models.fit, models.predict, models.evaluate):
     app.command()(command)
-app.add_typer(data_app, name="data", help="List, show, download and convert data sets.")
+app.add_typer(sources.data_app, name="data", help="List, show, download and convert data sets.")
+EXIT_INTERRUPTED = 130  # exit code of an interrupted program, by the convention of shells
 # Terms of the Python library, and what to type at a shell instead.
 SHELL_OPTIONS = {
     "labels": "--labels", "ignore": "--ignore", "positive": "--positive", "first_feature": "--index-base",
@@ -46,128 +37,191 @@ SHELL_OPTIONS = {
 
 
 @app.command()
-def info(json: shared.Json = False) -> None:
+def compare(
+    plan: Annotated[Path | None, argument("PLAN.toml", "Plan of the comparison: data sets, methods and splits.")] = None,
+    dataset: Annotated[
+        list[str] | None,
+        option("--dataset", "-d", help="Data set or data file. Can be repeated.", autocompletion=sources.complete_dataset),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        option("--method", "-m", help="Method. Can be repeated.", autocompletion=sources.complete_method),
+    ] = None,
+    split: Annotated[
+        list[int] | None,
+        option("--split", "-s", min=0, help="Number of a split, from 0. Can be repeated. Default: all splits."),
+    ] = None,
+    splits: Annotated[int, typer.Option(min=1, help="Number of random splits, if there is no plan.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the splits, if there is no plan.")] = 0,
+    store: Annotated[Path | None, option("--store", "-o", help="Folder for the results. Default: runs/PLAN.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Number of parallel runs; -1 for one per core.")] = 1,
+    backend: Annotated[
+        str | None,
+        option(help="How runs are executed: serial, processes or dask. Default: serial or processes, by --jobs."),
+    ] = None,
+    scheduler: Annotated[str | None, option(help="Address of a Dask scheduler.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")] = False,
+    labels: sources.Labels = None, positive: sources.Positive = None, ignore: sources.Ignore = None,
+    data_home: sources.DataHome = None, json: sources.Json = False, quiet: sources.Quiet = False,
+) -> None:  # fmt: skip
+    """Compare methods on data sets, with ranks, significance tests and a report.
+
+    Each method is tuned, trained and tested on every split. You can stop the command at any time;
+    the same command continues where it stopped. With a plan, --dataset, --method and --split run
+    a part of the plan. A plan can import Python code: run only plans that you trust.
+
+    Examples:
+
+    `rbrl compare examples/demo.toml`
+
+    `rbrl compare --dataset yeast --method rbrl --method brl --splits 3 -o runs/yeast`
+
+    `rbrl compare --dataset my.csv --labels sea,sand --method rbrl --method br`
+
+    `rbrl compare examples/demo.toml -o runs/demo --jobs 8`
+
+    `rbrl compare examples/demo.toml --dataset yeast --method rbrl --split 0`
+    """
+    from rbrl.experiments import Plan, Store, execute, progress_for
+
+    options = sources.parse_file_options(labels, ignore, positive)
+    if plan and options:
+        raise ValueError(
+            f"--labels, --ignore and --positive go with --dataset FILE and no plan: write them into {plan}."
+        )
+    entries = _plan_entries(dataset, options)
+    if plan:
+        chosen = Plan.from_toml(plan).part(entries, method, split)
+    else:
+        chosen = _make_plan(entries, method, splits, seed).part(splits=split)
+    folder = store or Path("runs", plan.stem if plan else "comparison")
+    inputs = [Path(chosen.folder, one.file) for one in chosen.datasets if one.file] + ([plan] if plan else [])
+    for output in (folder, *folder.glob("report/*")):
+        sources.check_output(output, inputs)
+    results = Store(folder)
+    try:
+        summary = execute(
+            chosen, results, jobs=jobs, backend=backend, scheduler=scheduler, data_home=data_home,
+            retry_failed=retry_failed, progress=None if quiet or json else progress_for(),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        say(f"rbrl: stopped; finished runs are kept in {folder}. Repeat the command to continue.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    facts: dict[str, Any] = {name: getattr(summary, name) for name in ("n_done", "n_reused", "n_failed")}
+    keys = ("dataset", "method", "split", "error")
+    facts |= {"failures": [dict(zip(keys, one)) for one in summary.failures], "store": str(folder)}
+    if (results.rows().status == "ok").any():
+        command = shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "rbrl"), *sys.argv[1:]])
+        _write_report(results, folder / "report", json, quiet, facts, command=command)
+        say(f"{summary.n_done} runs done, {summary.n_reused} reused, {summary.n_failed} failed", quiet or json)
+    elif json:
+        sources.show_json(facts)
+    if summary.failures:
+        data_set, name, number, error = summary.failures[0]
+        say(
+            f"rbrl: {summary.n_failed} of {summary.n_runs} runs failed. The first is {data_set} · {name} · split {number}: "
+            f"{' '.join(error.split())}. Correct the cause, and repeat the command with --retry-failed."
+        )
+        raise typer.Exit(1)
+
+
+def _plan_entries(names: list[str] | None, options: dict[str, Any]) -> list[Any] | None:
+    """Return the data sets of a plan: names, or files with the options to read them."""
+    if not names or not options:
+        return names
+    for name in names:
+        if not sources.is_file(name):
+            sources.refuse_file_options(name, options)
+    return [{"file": name, **options} for name in names]
+
+
+def _make_plan(datasets: list[Any] | None, methods: list[str] | None, splits: int, seed: int) -> "Plan":
+    """Return a plan with the default parameters of the methods."""
+    from rbrl.experiments import Plan
+
+    if not (datasets and methods):
+        missing = " and ".join(name for name, given in (("dataset", datasets), ("method", methods)) if not given)
+        raise ValueError(f"Give a plan, or at least one --dataset and one --method. Got no plan and no {missing}.")
+    splits_table = {"number": splits, "seed": seed}
+    return Plan.from_dict({"datasets": datasets, "methods": {name: {} for name in methods}, "splits": splits_table})
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, argument("RUN", "Folder written by `rbrl compare`.")],
+    output: Annotated[Path | None, option("--output", "-o", help="Folder to write to. Default: RUN/report.")] = None,
+    formats: Annotated[
+        str, typer.Option(help="Formats of the tables, separated by commas: csv, json, tex, md, html.")
+    ] = "csv,tex,md,html",
+    ablation: Annotated[
+        str | None, option(metavar="A,B", help="Two methods for the ablation table. Default: brl,rbrl.")
+    ] = None,
+    json: sources.Json = False, quiet: sources.Quiet = False,
+) -> None:  # fmt: skip
+    """Write tables, figures and an HTML page of a comparison.
+
+    The comparison may be unfinished.
+
+    Example: `rbrl report runs/demo`
+    """
+    from rbrl.experiments import Store
+    from rbrl.experiments.tables import FORMATS
+
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no such folder: {folder}; `rbrl compare` makes one")
+    output = output or folder / "report"
+    sources.check_output(output, [path for path in folder.iterdir() if path.is_file()])
+    names = [name.lstrip(".") for name in sources.split_names([formats])]
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"--formats takes {', '.join(FORMATS)}. Got {', '.join(unknown)} instead.")
+    pair = None if ablation is None else tuple(sources.split_names([ablation]))
+    if pair is not None and len(pair) != 2:
+        raise ValueError(f"--ablation takes two methods, separated by a comma. Got {ablation!r} instead.")
+    command = "rbrl compare plan.toml   # with the plan below"
+    options = {"formats": names, "ablation": pair, "command": command}
+    _write_report(Store(folder), output, json, quiet, {}, **options)
+
+
+def _write_report(store: "Store", folder: Path, json: bool, quiet: bool, facts: dict[str, Any], **options: Any) -> None:
+    """Write the report of a store, and print its tables, as JSON together with some facts."""
+    from rbrl.experiments import write_report
+    from rbrl.experiments.tables import show_tables
+
+    plan = store.plan()
+    if plan is None:
+        raise FileNotFoundError(f"{store.path} has no comparison in it; `rbrl compare` makes one")
+    options |= {"plan": plan.to_toml(), "datasets": store.datasets(), "reliability": store.reliability()}
+    options |= {"title": plan.title} if plan.title else {}
+    report = write_report(store.rows(), folder, **options)
+    if json:
+        tables = {name: table.records() for name, table in report.tables.items()}
+        sources.show_json(facts | {"page": str(report.page), "tables": tables})
+    elif not quiet:
+        friedman = report.tables["friedman"]
+        is_tested = friedman.frame["F_F"].notna().any()
+        names = ["results", "average-ranks", *(["friedman", "pairs"] if is_tested else [])]
+        show_tables(*(report.tables[name] for name in names))
+        say("" if is_tested else f"\n{friedman.note}")
+        say(f"Report: {report.page}")
+
+
+@app.command()
+def info(json: sources.Json = False) -> None:
     """Show versions, the linear algebra library, installed extras, and whether loops are compiled.
 
     Example: `rbrl info --json`
     """
-    from rbrl import installation
-
-    found = installation.info()
+    found = rbrl.info()
     if json:
-        shared.show_json(found)
+        sources.show_json(found)
     else:
         print("\n".join(f"{name:14} {value}" for name, value in found.items()))
 
 
-@data_app.command("list")
-def list_data_sets(json: shared.Json = False) -> None:
-    """List the data sets of the catalogue.
-
-    Example: `rbrl data list`
-    """
-    from rbrl.datasets import CARDS
-    from rbrl.experiments import datasets_table
-    from rbrl.experiments.tables import show_tables
-
-    table = datasets_table(CARDS)
-    if json:
-        shared.show_json(table.records())
-    else:
-        show_tables(table)
-
-
-@data_app.command("show")
-def show_data_set(
-    data: shared.Data, json: shared.Json = False, labels: shared.Labels = None, positive: shared.Positive = None,
-    ignore: shared.Ignore = None, index_base: shared.IndexBase = Base.auto, label_base: shared.LabelBase = Base.auto,
-    data_home: shared.DataHome = None,
-) -> None:  # fmt: skip
-    """Show the source, the sizes, the labels and the peculiarities of a data set.
-
-    Examples:
-
-    `rbrl data show yeast`
-
-    `rbrl data show my.csv --labels sea,sand`
-    """
-    dataset = shared.Source.parse(data, data_home, labels, ignore, positive, index_base, label_base).load()
-    summary = dataset.summary()
-    if json:
-        shared.show_json({**summary, "label_names": dataset.label_names, "description": dataset.description})
-        return
-    print(f"{dataset.description or dataset.name}\n")
-    for key, value in summary.items():
-        if key != "name":
-            shown = f"{value:.4g}" if isinstance(value, float) else value
-            print(f"{key.replace('_', ' '):24} {shown}")
-
-
-@data_app.command()
-def fetch(
-    names: Annotated[list[str], argument("NAME...", "Names of data sets; see `rbrl data list`.")],
-    data_home: shared.DataHome = None,
-) -> None:
-    """Download data sets into the cache, and check their content.
-
-    Example: `rbrl data fetch emotions scene`
-    """
-    from rbrl.datasets import load
-
-    for name in names:
-        say(f"{name}: {_describe_sizes(load(name, data_home))}; content checked")
-
-
-@data_app.command()
-def convert(
-    data: Annotated[str, argument("IN", "Data file, or the name of a data set.")],
-    output: Annotated[Path, argument("OUT", "File to write, or folder for shards.")],
-    labels: shared.Labels = None, positive: shared.Positive = None, ignore: shared.Ignore = None,
-    labels_first: Annotated[
-        bool, typer.Option(help="Write labels before features, in ARFF, CSV and Parquet files.")
-    ] = False,
-    rows_per_shard: Annotated[
-        int | None,
-        option(min=1, metavar="N", help="Write NPZ files of N rows, called shards, into the folder OUT."),
-    ] = None,
-    index_base: shared.IndexBase = Base.auto, label_base: shared.LabelBase = Base.auto,
-    data_home: shared.DataHome = None,
-) -> None:  # fmt: skip
-    """Convert a data file to another format, or split it into shards.
-
-    The endings of the files say which formats: .arff .csv .tsv .svm .npz .mat .parquet
-
-    Examples:
-
-    `rbrl data convert my.csv my.arff --labels -6`
-
-    `rbrl data convert large.svm shards --rows-per-shard 50000`
-    """
-    from rbrl.datasets import save_file, write_shards
-
-    source = shared.Source.parse(data, data_home, labels, ignore, positive, index_base, label_base)
-    shared.check_output(output, source.find_input_files())
-    if rows_per_shard is None:
-        dataset = source.load()
-        save_file(dataset, output, labels_first=labels_first)
-        say(f"{output}: {_describe_sizes(dataset)}")
-        return
-    if source.is_file:
-        shards = write_shards(data, output, rows_per_shard, **source.options)  # reads the file in blocks
-    else:
-        shards = write_shards(source.load(), output, rows_per_shard)
-    say(f"{output}: {len(shards)} shards of {rows_per_shard} rows; fit a model with `rbrl fit {output} -o MODEL`")
-
-
-def _describe_sizes(dataset: "Dataset") -> str:
-    return f"{dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels"
-
-
 def _show_version(is_given: bool) -> None:
     if is_given:
-        from rbrl.installation import core
-
-        print(f"rbrl {__version__} (core: {core()})")
+        print(f"rbrl {rbrl.__version__} (core: {rbrl.info()['core']})")
         raise typer.Exit
 
 
@@ -175,7 +229,16 @@ def _show_version(is_given: bool) -> None:
 def _top(
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
 ) -> None:
-    pass
+    """Multi-label classification: fit models, predict labels, and compare methods.
+
+    A first model, on a data set that needs no download:
+
+    `rbrl fit yeast -o yeast.rbrl`
+
+    `rbrl evaluate yeast.rbrl yeast`
+
+    `rbrl COMMAND --help` explains a command.
+    """
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
@@ -186,23 +249,14 @@ def run(arguments: Sequence[str] | None = None) -> None:
             # Commands match columns by name before they call a model with arrays.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             app(args=arguments, prog_name="rbrl")
-    except BrokenPipeError:
-        # The reader, such as `head`, has closed the pipe; Python must not write at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        say("rbrl: stopped")
-        raise SystemExit(shared.EXIT_INTERRUPTED) from None
     except Exception as error:
-        if os.environ.get("RBRL_DEBUG") or not _is_input_error(error):
+        # An input can cause a wrong value, a missing file or extra, and too little memory.
+        is_ours = type(error).__module__.startswith("rbrl")
+        is_input_error = is_ours or isinstance(error, ValueError | OSError | ImportError | MemoryError)
+        if os.environ.get("RBRL_DEBUG") or not is_input_error:
             raise
         say(f"rbrl: {_format_error(error)}")
         raise SystemExit(2) from None
-
-
-def _is_input_error(error: Exception) -> bool:
-    """Return True for errors that the input can cause: a value, a file, a missing extra, too little memory."""
-    is_ours = type(error).__module__.startswith("rbrl")
-    return is_ours or isinstance(error, ValueError | OSError | ImportError | MemoryError)
 
 
 def _format_error(error: Exception) -> str:

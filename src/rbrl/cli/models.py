@@ -6,41 +6,32 @@ import json as json_format
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbrl.cli import shared
-from rbrl.cli.shared import Base, option, say
+from rbrl.cli import sources
+from rbrl.cli.sources import Base, option, say
 
 if TYPE_CHECKING:
     from rbrl._common.typing import Array
 
-ROWS_PER_BLOCK = 4096  # limits the memory of a kernel model, which needs a row of products per row
 
-
-class Calibration(StrEnum):
-    """Calibration of scores to probabilities.
-
-    Examples
-    --------
-    >>> f"--calibrate {Calibration.sigmoid}"
-    '--calibrate sigmoid'
-    """
-
-    sigmoid = "sigmoid"
-    isotonic = "isotonic"
+# Calibrations of scores to probabilities.
+Calibration = StrEnum("Calibration", "sigmoid isotonic")
+# Forms of predictions.
+Answer = StrEnum("Answer", "labels names scores probabilities")
 
 
 def fit(
-    data: shared.ShardData,
+    data: sources.ShardData,
     output: Annotated[Path, option("--output", "-o", help="Model file to write.")],
     method: Annotated[
         str,
-        typer.Option("--method", "-m", help="Method, such as rbrl, br or ml-knn.", autocompletion=shared.complete_method),
+        typer.Option("--method", "-m", help="Method, such as rbrl, br or ml-knn.", autocompletion=sources.complete_method),
     ] = "rbrl",
     settings: Annotated[
         list[str] | None,
@@ -56,9 +47,9 @@ def fit(
     standardise: Annotated[
         bool, typer.Option(help="Scale features to mean 0 and standard deviation 1; sparse data are not centred.")
     ] = False,
-    labels: shared.Labels = None, positive: shared.Positive = None, ignore: shared.Ignore = None,
-    index_base: shared.IndexBase = Base.auto, label_base: shared.LabelBase = Base.auto,
-    data_home: shared.DataHome = None, json: shared.Json = False, quiet: shared.Quiet = False,
+    labels: sources.Labels = None, positive: sources.Positive = None, ignore: sources.Ignore = None,
+    index_base: sources.IndexBase = Base.auto, label_base: sources.LabelBase = Base.auto,
+    data_home: sources.DataHome = None, json: sources.Json = False, quiet: sources.Quiet = False,
 ) -> None:  # fmt: skip
     """Fit a model to DATA and write it to a file.
 
@@ -80,18 +71,23 @@ def fit(
     from rbrl.persistence import save
 
     model = _make_model(method, parse_settings(settings), standardise, calibrate)
-    source = shared.Source.parse(data, data_home, labels, ignore, positive, index_base, label_base)
-    _check_folder(output)
-    shared.check_output(output, source.find_input_files())
+    file_options = sources.parse_file_options(labels, ignore, positive, index_base, label_base)
+    source = sources.Source(data, data_home, file_options)
+    # An output that cannot be written is found before a long fit.
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"no such folder: {output.parent}")
+    if output.is_dir():
+        raise IsADirectoryError(f"{output} is a folder; name the model file in it")
+    sources.check_output(output, source.find_input_files())
     started = time.perf_counter()
     n_samples, n_labels = (_fit_shards if source.is_shards else _fit_dataset)(model, source)
     seconds = time.perf_counter() - started
     save(model, output)
-    classifier = _last_step(model)
+    classifier = model[-1] if standardise else model
     gap = getattr(classifier, "gap_", None)
     if json:
         facts = {"model": str(output), "method": method, "n_samples": n_samples, "n_labels": n_labels}
-        shared.show_json(facts | {"seconds": seconds, "gap": gap, "rank": getattr(classifier, "rank_", None)})
+        sources.show_json(facts | {"seconds": seconds, "gap": gap, "rank": getattr(classifier, "rank_", None)})
     else:
         certificate = "" if gap is None else f", certified within {100 * gap:.2g} % of the optimum"
         say(f"{output}: {method} on {n_samples} samples, {seconds:.1f} s{certificate}", quiet)
@@ -105,22 +101,16 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     >>> parse_settings(["ridge=0.1", "kernel=rbf", "non_empty=True", "class_weight={0: 5.0}"])
     {'ridge': 0.1, 'kernel': 'rbf', 'non_empty': True, 'class_weight': {0: 5.0}}
     """
-    found = {}
+    found: dict[str, Any] = {}
     for text in settings or []:
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise ValueError(f"--set takes NAME=VALUE. Got {text!r} instead.")
-        found[name.strip()] = _parse_value(value)
+        found[name.strip()] = value
+        for parse in (ast.literal_eval, json_format.loads):
+            with suppress(ValueError, SyntaxError, TypeError):
+                found[name.strip()] = parse(value)
     return found
-
-
-def _parse_value(text: str) -> Any:
-    for parse in (json_format.loads, ast.literal_eval):
-        try:
-            return parse(text)
-        except (ValueError, SyntaxError, TypeError):
-            continue
-    return text
 
 
 def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrate: Calibration | None) -> Any:
@@ -147,19 +137,7 @@ def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrat
     return make_pipeline(StandardScaler(), model)
 
 
-def _last_step(model: Any) -> Any:
-    return model[-1] if hasattr(model, "steps") else model
-
-
-def _check_folder(path: Path) -> None:
-    """Refuse an output path before a long fit, if it cannot be written afterwards."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"no such folder: {path.parent}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name the model file in it")
-
-
-def _fit_dataset(model: Any, source: shared.Source) -> tuple[int, int]:
+def _fit_dataset(model: Any, source: sources.Source) -> tuple[int, int]:
     """Fit a model to data in memory; return the number of rows and of labels."""
     from scipy import sparse
 
@@ -173,7 +151,7 @@ def _fit_dataset(model: Any, source: shared.Source) -> tuple[int, int]:
     return dataset.n_samples, dataset.n_labels
 
 
-def _fit_shards(model: Any, source: shared.Source) -> tuple[int, int]:
+def _fit_shards(model: Any, source: sources.Source) -> tuple[int, int]:
     """Fit a model to files that are read one at a time; return the number of rows and of labels."""
     from rbrl.datasets import open_shards
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -187,23 +165,8 @@ def _fit_shards(model: Any, source: shared.Source) -> tuple[int, int]:
     return model.n_samples_seen_, model.targets_.n_columns
 
 
-class Answer(StrEnum):
-    """Form of the predictions.
-
-    Examples
-    --------
-    >>> f"--write {Answer.names}"
-    '--write names'
-    """
-
-    labels = "labels"
-    names = "names"
-    scores = "scores"
-    probabilities = "probabilities"
-
-
 def predict(
-    model: shared.Model, data: shared.ShardData,
+    model: sources.Model, data: sources.ShardData,
     output: Annotated[
         Path | None, option("--output", "-o", help="CSV file to write, also as .csv.gz. Default: standard output.")
     ] = None,
@@ -215,9 +178,9 @@ def predict(
     ] = None,
     block_size: Annotated[
         int, typer.Option(min=0, help="Number of rows in memory at a time; 0 for all rows.")
-    ] = ROWS_PER_BLOCK,
-    labels: shared.Labels = None, ignore: shared.Ignore = None, index_base: shared.IndexBase = Base.auto,
-    data_home: shared.DataHome = None, quiet: shared.Quiet = False,
+    ] = 4096,
+    labels: sources.Labels = None, ignore: sources.Ignore = None, index_base: sources.IndexBase = Base.auto,
+    data_home: sources.DataHome = None, quiet: sources.Quiet = False,
 ) -> None:  # fmt: skip
     """Predict the labels of DATA and write them as CSV.
 
@@ -237,10 +200,11 @@ def predict(
 
     if top and write is not Answer.labels:
         raise ValueError(f"--top writes names and scores; leave out --write {write}.")
-    source = shared.Source.parse(data, data_home, labels, ignore, None, index_base)
+    options = sources.parse_file_options(labels, ignore, None, index_base)
+    source = sources.Source(data, data_home, options)
     if output:
-        shared.check_output(output, [model, *source.find_input_files()])
-    fitted = shared.load_model(model)
+        sources.check_output(output, [model, *source.find_input_files()])
+    fitted = _load_model(model)
     n_rows = 0
     with create_text(output) if output else nullcontext(sys.stdout) as stream:
         writer = csv.writer(stream, lineterminator="\n")
@@ -253,6 +217,15 @@ def predict(
             n_rows += len(answers)
     if output:
         say(f"{output}: {n_rows} rows", quiet)
+
+
+def _load_model(path: Path) -> Any:
+    from rbrl.persistence import load
+
+    if not path.is_file():
+        raise FileNotFoundError(f"no such model file: {path}")
+    # The user chose the file and knows its size; the content is never larger than the file.
+    return load(path, max_bytes=sys.maxsize)
 
 
 def _predict_rows(model: Any, X: Any, write: Answer) -> "Array":
@@ -304,14 +277,14 @@ def _make_rows(answers: "Array", write: Answer, top: int | None, names: list[str
 
 
 def evaluate(
-    model: shared.Model, data: shared.Data,
+    model: sources.Model, data: sources.Data,
     metric: Annotated[
         list[str] | None,
         option(help="Metric, such as ranking_loss. Can be repeated. Default: the six metrics of the paper."),
     ] = None,
-    labels: shared.Labels = None, positive: shared.Positive = None, ignore: shared.Ignore = None,
-    index_base: shared.IndexBase = Base.auto, label_base: shared.LabelBase = Base.auto,
-    data_home: shared.DataHome = None, json: shared.Json = False,
+    labels: sources.Labels = None, positive: sources.Positive = None, ignore: sources.Ignore = None,
+    index_base: sources.IndexBase = Base.auto, label_base: sources.LabelBase = Base.auto,
+    data_home: sources.DataHome = None, json: sources.Json = False,
 ) -> None:  # fmt: skip
     """Compute metrics of a model on labelled DATA.
 
@@ -322,25 +295,20 @@ def evaluate(
     import numpy as np
     import pandas as pd
 
-    from rbrl.datasets.files import row_blocks
     from rbrl.experiments.tables import Table, heading, number, show_tables, word
     from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
     from rbrl.selection.grid import Predictions
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
-    fitted = shared.load_model(model)
-    dataset = shared.Source.parse(data, data_home, labels, ignore, positive, index_base, label_base).load(fitted)
-    blocks = list(row_blocks(dataset.X, ROWS_PER_BLOCK))
-    predicted = np.vstack([_predict_rows(fitted, X, Answer.labels) > 0 for X in blocks]).astype(np.int8)
-    needs = {one.needs for one in metrics}
-    others: dict[str, Any] = {
-        kind: np.vstack([_predict_rows(fitted, X, kind) for X in blocks])
-        for kind in (Answer.scores, Answer.probabilities)
-        if kind in needs
-    }
+    fitted = _load_model(model)
+    options = sources.parse_file_options(labels, ignore, positive, index_base, label_base)
+    dataset = sources.Source(data, data_home, options).load(fitted)
+    predicted = (_predict_rows(fitted, dataset.X, Answer.labels) > 0).astype(np.int8)
+    needs = {one.needs for one in metrics} & {Answer.scores, Answer.probabilities}
+    others: dict[str, Any] = {kind: _predict_rows(fitted, dataset.X, Answer(kind)) for kind in needs}
     values = Predictions(predicted, **others).evaluate(dataset.Y, metrics, CONVENTIONS[0])
     if json:
-        shared.show_json(values)
+        sources.show_json(values)
         return
     rows = tuple((word(heading(one)), number(values[one.name], 4)) for one in metrics)
     title = f"{dataset.name}: {dataset.n_samples} samples, {dataset.n_labels} labels"

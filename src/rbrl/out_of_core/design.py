@@ -84,12 +84,10 @@ class BlockDesign(SummedDesign):
     blocks : Blocks
     intercept : bool
         Whether a constant column is appended.
-    largest_gram : int
-        Largest number of features for which the Gram matrix is formed.
     constant : float, default=1.0
         Value of the constant column.
-    found : Survey, default=None
-        Survey of the blocks, if it was made before.
+    survey : Survey, default=None
+        Survey of the blocks; None takes one.
 
     Examples
     --------
@@ -101,19 +99,18 @@ class BlockDesign(SummedDesign):
     """
 
     def __init__(
-        self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM, constant: float = 1.0,
-        found: "Survey | None" = None,
-    ) -> None:  # fmt: skip
+        self, blocks: Blocks, intercept: bool = True, constant: float = 1.0, survey: "Survey | None" = None
+    ) -> None:
         self.blocks = blocks
         self.constant = constant if intercept else 1.0
-        self.found = found = take_survey(blocks, largest_gram) if found is None else found
-        self.sample = found.sample
-        gram = found.gram
+        self.survey = survey = take_survey(blocks) if survey is None else survey
+        self.sample = survey.sample
+        gram = survey.gram
         self.whitened = gram.ndim == 2
         if intercept:
             # The Gram matrix, or its diagonal, of the features with the constant column.
-            sums = constant * found.sums
-            last = constant**2 * found.n_samples
+            sums = constant * survey.sums
+            last = constant**2 * survey.n_samples
             gram = np.block([[gram, sums[:, None]], [sums, last]]) if self.whitened else np.append(gram, last)
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
         turn: FloatArray | Rotation
@@ -123,9 +120,9 @@ class BlockDesign(SummedDesign):
                 gram, lambda V: blocks.total(block_projected_gram, last_row_times(V, self.constant))[0]
             )
         else:
-            n_directions = count_directions(found.n_entries, len(gram))
+            n_directions = count_directions(survey.n_entries, len(gram))
             turn, diagonal = rotate_to_leading_directions(self._sample_gram, gram, n_directions)
-        super().__init__(found.n_samples, turn, diagonal, self.constant)
+        super().__init__(survey.n_samples, turn, diagonal, self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
         """Return X'X times V, estimated from the sample."""
@@ -187,9 +184,9 @@ class BlockObjective(SummedObjective):
     lines_are_exact = False  # lines are estimated on a sample of the rows
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
-        super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
+        super().__init__(design, design.survey.n_labels, BlockLoss(loss, design), ridge, nuclear)
         self.on_gap = design.blocks.progress.on_gap
-        self.known = design.found.known > 0
+        self.known = design.survey.known > 0
 
 
 class Survey(NamedTuple):
@@ -240,13 +237,13 @@ class Survey(NamedTuple):
     sample: tuple[Matrix, Array, FloatArray, FloatArray]
 
 
-def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
+def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     """Check all rows and return their sums, in one pass.
 
     Parameters
     ----------
     blocks : Blocks
-    largest_gram : int
+    largest_gram : int, default=5000
         Largest number of features for which the Gram matrix is formed.
 
     Returns
@@ -257,8 +254,8 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     --------
     >>> import numpy as np
     >>> from rbrl.out_of_core import LocalBlocks
-    >>> found = take_survey(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]), largest_gram=5000)
-    >>> found.n_samples, found.n_labels, found.gram.shape
+    >>> survey = take_survey(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]))
+    >>> survey.n_samples, survey.n_labels, survey.gram.shape
     (4, 2, (3, 3))
     """
     if len(blocks) == 0:

@@ -72,7 +72,7 @@ def fit_blocks(
 
     Returns
     -------
-    found : Survey
+    survey : Survey
         Results of the first pass over the rows.
     solution : Solution
         Coefficients of the features, and of the intercept in the last row, with their proof.
@@ -84,23 +84,23 @@ def fit_blocks(
     >>> from rbrl.out_of_core import LocalBlocks, fit_blocks
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> parts = LocalBlocks([(X[:30], Y[:30]), (X[30:], Y[30:])])
-    >>> found, solution = fit_blocks(parts, lambda count_labels: SquaredHinge(), ridge=1.0, nuclear=0.1)
-    >>> found.n_samples, solution.coefficients.shape, solution.proof.gap <= 1e-4
+    >>> survey, solution = fit_blocks(parts, lambda count_labels: SquaredHinge(), ridge=1.0, nuclear=0.1)
+    >>> survey.n_samples, solution.coefficients.shape, solution.proof.gap <= 1e-4
     (60, (9, 4), True)
     """
     display = display_for(bool(verbose), patience=PATIENCE_SECONDS)
     with Passes(tol, display, callback) as blocks.progress:
-        found = take_survey(blocks, LARGEST_GRAM)
-        weight = found.scales.ridge() if isinstance(ridge, str) else float(ridge)
-        design = BlockDesign(blocks, intercept, constant=intercept_column(weight, intercept_ridge), found=found)
+        survey = take_survey(blocks)
+        weight = survey.scales.ridge() if isinstance(ridge, str) else float(ridge)
+        design = BlockDesign(blocks, intercept, intercept_column(weight, intercept_ridge), survey)
         block_loss = loss(lambda: LabelCounts(*blocks.total(block_label_counts)))
         objective = BlockObjective(design, block_loss, weight, nuclear)
         if start is not None:
-            fits = start.shape == (found.n_features + intercept, found.n_labels)
+            fits = start.shape == (survey.n_features + intercept, survey.n_labels)
             start = design.weights(start) if fits else None
         solver = QuasiNewton() if solver is None else solver
         certifier = Certifier(partial(_prove, objective), np.dtype(np.float64), evaluations=0.0)
-        return found, solve_and_certify(solver, objective, certifier, start, tol=tol, max_iter=max_iter)
+        return survey, solve_and_certify(solver, objective, certifier, start, tol=tol, max_iter=max_iter)
 
 
 def _prove(objective: BlockObjective, W: FloatArray, dual_scores: BlockScores) -> Proof:

@@ -41,7 +41,7 @@ from rbrl.persistence.schema import (
     update_modules,
 )
 
-__all__ = ["describe", "load", "save"]
+__all__ = ["describe"]
 
 MAGIC = b"rbrl model 1\n"
 MAX_DIGEST_BYTES = 100
@@ -200,8 +200,11 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
     archive = _read_archive(path, max_bytes)
     try:
         _check_sizes(archive, max_bytes)
-        archive = update_modules(archive)
-        check_schema(_read_schema(archive))
+        schema = _read_schema(archive)
+        _check_entries([node for node in iterate_nodes(schema) if "file" in node])
+        if update_modules(schema):
+            archive = _replace_schema(archive, schema)
+        check_schema(schema)
         content = skops.io.loads(archive, trusted=trusted_names())
         _check_notes(content)
         check_model(content["model"])
@@ -218,6 +221,14 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
 def _read_schema(archive: bytes) -> Any:
     with zipfile.ZipFile(io.BytesIO(archive)) as entries:
         return json.loads(entries.read("schema.json"))
+
+
+def _replace_schema(archive: bytes, schema: Any) -> bytes:
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(changed, "w") as copy:
+        for name in entries.namelist():
+            copy.writestr(name, json.dumps(schema) if name == "schema.json" else entries.read(name))
+    return changed.getvalue()
 
 
 def _check_notes(content: Any) -> None:
@@ -266,7 +277,6 @@ def _check_sizes(archive: bytes, max_bytes: int) -> None:
         needed = sum(_measure_array(entries, entry) for entry in arrays)
     if needed > max_bytes:
         raise ModelFileError(f"its arrays have {needed} bytes, more than the {max_bytes} of max_bytes=.")
-    _check_entries([node for node in iterate_nodes(_read_schema(archive)) if "file" in node])
 
 
 def _check_entries(readers: list[dict[str, Any]]) -> None:

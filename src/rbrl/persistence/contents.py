@@ -47,11 +47,8 @@ WHOLE = "iu"
 TRUTH = "b"
 NAMES = "biufUO"
 KIND_NAMES = {
-    REAL: "finite real numbers",
-    WHOLE: "whole numbers >= 0",
-    TRUTH: "true or false",
-    NAMES: "text or numbers",
-}
+    REAL: "finite real numbers", WHOLE: "whole numbers >= 0", TRUTH: "true or false", NAMES: "text or numbers",
+}  # fmt: skip
 # Kinds of the values of the fitted attributes of the models of rbrl.
 KINDS = {
     **dict.fromkeys((

@@ -8,10 +8,7 @@ the pairs of loader and class before skops reads the file, in addition to the ch
 
 import hashlib
 import inspect
-import io
-import json
 import sys
-import zipfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -52,27 +49,6 @@ PYTHON_LOSSES = {
 # Keys of a node. A dict with one of these keys counts as a node, because skops may treat it as one.
 NODE_KEYS = frozenset({"__class__", "__id__", "__loader__", "__module__"})
 MAX_TEXT_LENGTH = 400
-# Old modules of the classes of a model, which files of version 0.1.0 and of development versions after it name. The
-# present module of a class is found by the name of the class. These files can be read until the release after the next.
-OLD_MODULES = {
-    "rbrl.decision._fixed": ("NonEmpty", "TopK", "ZeroThreshold"), "rbrl.decision._row": ("RowThreshold",),
-    "rbrl.decision._rule": ("Chain", "DecisionRule"),
-    "rbrl.decision._thresholds": ("GlobalThreshold", "LabelThresholds"),
-    "rbrl.estimators.binary_relevance": ("BinaryRelevance",),
-    "rbrl.estimators.calibrated_ranking": ("CalibratedLabelRanking",), "rbrl.estimators.chains": ("EnsembleOfChains",),
-    "rbrl.estimators.cpnl": ("CPNL",), "rbrl.estimators.label_powerset": ("LabelPowerset",),
-    "rbrl.estimators.ml_knn": ("MLkNN",), "rbrl.estimators.mlfe": ("MLFE",), "rbrl.estimators.rakel": ("RAkEL",),
-    "rbrl.estimators.rank_svm": ("CalibratedRankSVM", "RankSVM", "RankSVMz"),
-    "rbrl.estimators.rbrl": ("BRLClassifier", "RBRLClassifier"),
-    "rbrl.estimators.reductions": ("BinaryRelevance", "CalibratedLabelRanking"),
-    "rbrl.search.path_search": ("PathSearchCV",),
-    "rbrl.search.calibration": ("CalibratedMultiLabelClassifier",),
-    "rbrl.search.cv": ("PathSearchCV", "RBRLClassifierCV"), "rbrl.search.rbrl_cv": ("RBRLClassifierCV",),
-    "rbrl.search.thresholds": ("TunedThresholdClassifier",), "rbrl.search.tuned_threshold": ("TunedThresholdClassifier",),
-    "rbrl.solvers.apg": ("APG",), "rbrl.solvers.kernel_blocks": ("KernelBlocks",),
-    "rbrl.solvers.low_rank": ("LowRank",), "rbrl.solvers.quasi_newton": ("QuasiNewton",),
-    "rbrl.targets": ("SignedTargets",),
-}  # fmt: skip
 
 
 def model_classes() -> Iterable[type]:
@@ -264,37 +240,30 @@ def _check_numbers(value: Any, known: dict[Any, str]) -> str:
     return fingerprint
 
 
-def update_modules(archive: bytes) -> bytes:
-    """Return the archive with the present modules of the classes in `OLD_MODULES`.
+def update_modules(schema: Any) -> bool:
+    """Replace modules of rbrl that the classes of a model have left since; return True if there were any.
 
-    Only names are changed. Whether a class may be built is decided afterwards, by its present name.
+    The present module of a class is found by the name of the class, so that files of version 0.1.0 load. Only
+    names are changed. Whether a class may be built is decided afterwards, by its present name.
 
     Parameters
     ----------
-    archive : bytes
+    schema : dict
+        Schema in the form of `json.loads`, which is changed in place.
 
     Returns
     -------
-    bytes
+    bool
     """
     present = {cls.__name__: cls.__module__ for cls in model_classes()}
-    with zipfile.ZipFile(io.BytesIO(archive)) as entries:
-        schema = json.loads(entries.read("schema.json"))
-        has_changed = False
-        for node in iterate_nodes(schema):
-            name = node.get("__class__")
-            module = node.get("__module__")
-            if isinstance(module, str) and name in OLD_MODULES.get(module, ()) and present.get(name, module) != module:
-                node["__module__"] = present[name]
-                has_changed = True
-        if not has_changed:
-            return archive
-        renamed = io.BytesIO()
-        with zipfile.ZipFile(renamed, "w") as copy:
-            for entry in entries.infolist():
-                is_schema = entry.filename == "schema.json"
-                copy.writestr(entry.filename, json.dumps(schema) if is_schema else entries.read(entry))
-    return renamed.getvalue()
+    has_changed = False
+    for node in iterate_nodes(schema):
+        module = node.get("__module__")
+        name = node.get("__class__")
+        if isinstance(module, str) and module.startswith("rbrl.") and isinstance(name, str):
+            node["__module__"] = present.get(name, module)
+            has_changed |= node["__module__"] != module
+    return has_changed
 
 
 def make_printable(text: str) -> str:

@@ -24,7 +24,7 @@ Rounding is bounded as in :mod:`rbrl.solvers.certificate`: a sum of k products i
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
@@ -33,7 +33,7 @@ from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows as loops
 from rbrl.ranking_svm.pairs import GramRows, HingePairs, Rows
-from rbrl.ranking_svm.pairwise_ascent import DualResult, PairwiseAscent, Start
+from rbrl.ranking_svm.pairwise_ascent import DualResult, Start, solve_pairs
 from rbrl.solvers.base import explain_unconverged
 from rbrl.solvers.certificate import BLOCK_ENTRIES, PRODUCT_ROUNDING, relative_gap
 from rbrl.solvers.proof import DOUBTFUL
@@ -47,21 +47,6 @@ class BoundedValues(NamedTuple):
 
     values: FloatArray
     error: FloatArray
-
-
-class FeatureSpace(Protocol):
-    """Rows of training data, and their products with models."""
-
-    row_norms: FloatArray
-
-    def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
-        """Return the scores of some rows without biases, in the precision of the model."""
-
-    def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
-        """Return the part of some rows in the inner products of the models of the labels, and its error."""
-
-    def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound of the squared norm of the sum of the rows with weights B, whose error is given."""
 
 
 class LinearSpace:
@@ -131,8 +116,11 @@ class KernelSpace:
         return max(float(np.vdot(B, KB)), 0.0) + float(rounding)
 
 
-@dataclass(frozen=True)
-class Certificate:
+# Rows of training data, and their products with models.
+Space: TypeAlias = LinearSpace | KernelSpace
+
+
+class Certificate(NamedTuple):
     """Objective of stored coefficients, a lower bound of the optimum, and the gap, rounding errors included."""
 
     objective: float
@@ -141,7 +129,7 @@ class Certificate:
 
 
 def certify(
-    space: FeatureSpace, pairs: HingePairs, lift: float, model: FloatArray, biases: FloatArray, duals: FloatArray
+    space: Space, pairs: HingePairs, lift: float, model: FloatArray, biases: FloatArray, duals: FloatArray
 ) -> Certificate:
     """Compute the objective and the certified gap of stored coefficients.
 
@@ -192,9 +180,7 @@ def _rounding(dtype: Any) -> float:
     return PRODUCT_ROUNDING * float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
 
 
-def _primal(
-    space: FeatureSpace, pairs: HingePairs, lift: float, model: FloatArray, biases: FloatArray
-) -> tuple[float, float]:
+def _primal(space: Space, pairs: HingePairs, lift: float, model: FloatArray, biases: FloatArray) -> tuple[float, float]:
     """Return the objective in the precision of the model, and a bound on its rounding error."""
     n_rows = len(pairs.start) - 1
     step = n_rows if model.dtype == np.float64 else max(1, BLOCK_ENTRIES // (len(model) + 1))
@@ -248,7 +234,7 @@ def _slacks(
     return slacks, slack_error, pairs.cap[chosen]
 
 
-def _dual(space: FeatureSpace, pairs: HingePairs, lift: float, duals: FloatArray, upper: float) -> float:
+def _dual(space: Space, pairs: HingePairs, lift: float, duals: FloatArray, upper: float) -> float:
     """Return a lower bound of the optimum, which is at most `upper`."""
     free = np.isinf(lift)
     duals = np.clip(duals, 0.0, pairs.cap)
@@ -273,7 +259,7 @@ def _dual(space: FeatureSpace, pairs: HingePairs, lift: float, duals: FloatArray
     return bound if bound > 0 else 0.0
 
 
-def _largest_spread(space: FeatureSpace, pairs: HingePairs, component: IntArray, upper: float) -> FloatArray:
+def _largest_spread(space: Space, pairs: HingePairs, component: IntArray, upper: float) -> FloatArray:
     """Return for every label a bound on the distances between the biases of its component, in any optimum."""
     l = pairs.n_labels
     lengths = np.full((l, l), np.inf)
@@ -307,22 +293,11 @@ class PairProblem:
     """
 
     rows: Rows
-    space: FeatureSpace
+    space: Space
     pairs: HingePairs
     lift: float
     n_labels: int
     dtype: np.dtype[Any]
-
-    def subtract_zero_label(self, result: DualResult) -> tuple[FloatArray, FloatArray]:
-        """Return the coefficients and biases that a model stores."""
-        coefficients = result.weights
-        if isinstance(self.space, LinearSpace) and isinstance(self.rows, GramRows):
-            coefficients = np.asarray(self.space.X.T @ coefficients)
-        biases = result.biases
-        if coefficients.shape[1] > self.n_labels:
-            coefficients = coefficients[:, : self.n_labels] - coefficients[:, self.n_labels :]
-            biases = biases[: self.n_labels] - biases[self.n_labels]
-        return coefficients.astype(self.dtype, copy=False), biases.astype(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -376,8 +351,17 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
 
 
 def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
-    result = PairwiseAscent().solve(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
-    coefficients, biases = problem.subtract_zero_label(result)
+    result = solve_pairs(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
+    coefficients = result.weights
+    biases = result.biases
+    if isinstance(problem.space, LinearSpace) and isinstance(problem.rows, GramRows):
+        coefficients = np.asarray(problem.space.X.T @ coefficients)
+    l = problem.n_labels
+    if len(biases) > l:  # the last label is the zero label
+        coefficients = coefficients[:, :l] - coefficients[:, l:]
+        biases = biases[:l] - biases[l]
+    coefficients = coefficients.astype(problem.dtype, copy=False)
+    biases = biases.astype(problem.dtype)
     certificate = certify(problem.space, problem.pairs, problem.lift, coefficients, biases, result.best_duals)
     return PairSolution(coefficients, biases, certificate, result)
 

@@ -19,7 +19,7 @@ from rbrl.estimators.forms import KERNEL, check_kernel, form_of, is_precomputed,
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
 from rbrl.problem.kernel import check_semidefinite
-from rbrl.ranking_svm.certificate import FeatureSpace, KernelSpace, LinearSpace, PairProblem, solve_and_certify
+from rbrl.ranking_svm.certificate import KernelSpace, LinearSpace, PairProblem, Space, solve_and_certify
 from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, choose_rows, ranking_pairs, zero_label_pairs
 from rbrl.ranking_svm.pairwise_ascent import Start
 from rbrl.scales import Width, kernel_width
@@ -39,16 +39,7 @@ class PairSVM(MultiLabelClassifier):
 
     # Function from labels Y, C and the weights of the rows to the hinges.
     _pairs = staticmethod(ranking_pairs)
-    objective_: float
-    dual_objective_: float
-    gap_: float
-    n_iter_: int
-    history_: FloatArray
-    coef_: FloatArray
-    intercept_: FloatArray
     dual_coef_: FloatArray
-    X_fit_: Matrix | None
-    gamma_: float
     # State that is passed to the next model of a path, or to the next fit of a warm start.
     _shared_rows: Rows | None = None
     _last: Duals | None = None
@@ -145,13 +136,21 @@ class PairSVM(MultiLabelClassifier):
             self.gamma_ = kernel_width(self.gamma, X[kept], weights)
         pairs = self._pairs(Y[kept], self.C, weights)
         rows = self._shared_rows or self._rows(X, kept)
+        space: Space
+        if isinstance(rows, GramRows) and not form_of(self).is_linear:
+            space = KernelSpace(rows.K)
+        else:
+            space = LinearSpace(X[kept].astype(np.float64, copy=False), centred=self.bias == "free")
         start = _start(self._last, pairs.cap, pairs.n_labels)
-        problem = PairProblem(rows, self._space(X, kept, rows), pairs, LIFTS[self.bias], Y.shape[1], X.dtype)
+        problem = PairProblem(rows, space, pairs, LIFTS[self.bias], Y.shape[1], X.dtype)
         solution = solve_and_certify(problem, start, self.tol, self.max_iter)
         result = solution.result
         self._shared_rows = rows
         self._last = (result.duals, result.biases, pairs.cap)
-        self._store(X, kept, solution.coefficients)
+        if form_of(self).is_linear:
+            self.coef_ = np.ascontiguousarray(solution.coefficients.T)
+        else:
+            KERNEL.store(self, X, kept, solution.coefficients)
         self.intercept_ = solution.biases
         self.objective_ = solution.certificate.objective
         self.dual_objective_ = solution.certificate.dual_objective
@@ -177,18 +176,6 @@ class PairSVM(MultiLabelClassifier):
         if is_precomputed(self) or callable(self.kernel):
             check_semidefinite(K)
         return GramRows(K)
-
-    def _space(self, X: Matrix, kept: IntArray, rows: Rows) -> FeatureSpace:
-        """Return the rows in the form of the certificate."""
-        if isinstance(rows, GramRows) and not form_of(self).is_linear:
-            return KernelSpace(rows.K)
-        return LinearSpace(X[kept].astype(np.float64, copy=False), centred=self.bias == "free")
-
-    def _store(self, X: Matrix, kept: IntArray, coefficients: FloatArray) -> None:
-        if form_of(self).is_linear:
-            self.coef_ = np.ascontiguousarray(coefficients.T)
-        else:
-            KERNEL.store(self, X, kept, coefficients.astype(X.dtype, copy=False))
 
     def _scores(self, X: Matrix) -> FloatArray:
         return form_of(self).scores(self, X)
@@ -296,9 +283,6 @@ class RankSVM(PairSVM):
     True
     """
 
-    threshold_coef_: FloatArray
-    threshold_intercept_: float
-
     def __init__(
         self, C: float = 1.0, bias: str = "free", threshold: str = "middle",
         kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = None, degree: int = 3,
@@ -317,8 +301,6 @@ class RankSVM(PairSVM):
             return
         super()._fit(X, Y, weights)
         kept, weights = self._kept(Y, weights)
-        if self.kernel in WITH_WIDTH:
-            self.gamma_ = kernel_width(self.gamma, X[kept], weights)
         if not len(kept):
             self._fit_no_threshold(Y)
             return

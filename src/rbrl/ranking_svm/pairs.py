@@ -14,6 +14,10 @@ from rbrl._loops import rows as loops
 from rbrl.losses.base import row_weights
 from rbrl.problem.linear import has_similar_columns
 
+# Relative rounding error of a sum of dual variables.
+DUAL_SUM_ROUNDING = 1e-13
+# Largest move of a bias in one Newton step, in addition to the largest score.
+LONGEST_BIAS_MOVE = 4.0
 # Number of label pairs that are compared at a time.
 COMPARED_PAIRS = 5_000_000
 # Largest number of rows for which the Gram matrix of dense features is formed.
@@ -134,17 +138,7 @@ def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     The margin is 2 between relevant and irrelevant labels, and 1 from each to the zero label. If a row has no
     relevant or no irrelevant label, this number counts as 1, so that the row contributes to the zero label.
 
-    Parameters
-    ----------
-    Y : array (n_samples, n_labels) of -1/+1
-    C : float
-        Price of a violated pair.
-    weights : array (n_samples,), default=None
-        Factors of C, one per row.
-
-    Returns
-    -------
-    HingePairs
+    The parameters are those of :func:`ranking_pairs`.
     """
     return _find_pairs(_append_zero_label(Y), 2.0, _shared_costs(Y, C, weights))
 
@@ -194,6 +188,79 @@ def _compare_levels(levels: IntArray, size: int) -> Iterator[tuple[IntArray, Int
         block = levels[first : first + size]
         rows, winner, loser = np.nonzero(block[:, :, None] > block[:, None, :])
         yield rows + first, winner, loser
+
+
+def balance(
+    pairs: HingePairs, F: FloatArray, biases: FloatArray, duals: FloatArray, steps: FloatArray, max_iter: int = 200
+) -> tuple[FloatArray, FloatArray, float]:
+    """Take a gradient step on `duals`, and project it onto the box and the equality constraints.
+
+    A free bias requires that the dual variables of the pairs that a label wins and loses have the same sum over
+    all rows. The biases are the multipliers of these constraints. The projection is found by minimising a convex,
+    piecewise quadratic function of the biases.
+
+    Parameters
+    ----------
+    pairs : HingePairs
+    F : array (n_samples, n_labels)
+        Scores without biases.
+    biases : array (n_labels,)
+        Initial biases of the search.
+    duals : array (n_pairs,)
+        Dual variables before the step.
+    steps : array (n_samples,)
+        Length of the gradient step on the dual variables of each row.
+
+    Returns
+    -------
+    duals, biases : arrays
+    imbalance : float
+        Largest violation of an equality constraint; `inf` if it is more than rounding explains.
+    """
+    duals = np.ascontiguousarray(duals)
+    new = np.empty_like(duals)
+    longest = LONGEST_BIAS_MOVE + float(np.max(np.abs(F), initial=0.0))
+
+    def evaluate(b: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the value, gradient and Hessian at biases b, and write the dual variables to `new`."""
+        r = np.zeros(len(b))
+        H = np.zeros((len(b), len(b)))
+        return loops.project_pairs(F, b, *pairs.arrays, duals, steps, new, r, H), r, H
+
+    value, r, H = evaluate(biases)
+    for _ in range(max_iter):
+        if np.abs(r).max() <= DUAL_SUM_ROUNDING * new.sum():
+            break
+        d = _newton_direction(r, H, longest)
+        t = 1.0
+        while t > 1e-12:
+            trial = evaluate(biases + t * d)
+            if trial[0] <= value + 1e-4 * t * (r @ d) or _halves_violation(trial, value, r):
+                break
+            t *= 0.5
+        biases = biases + t * d
+        value, r, H = trial
+    evaluate(biases)
+    imbalance = float(np.abs(r).max())
+    is_rounding = imbalance <= 100 * DUAL_SUM_ROUNDING * new.sum()
+    return new, biases - biases.mean(), imbalance if is_rounding else np.inf
+
+
+def _halves_violation(trial: tuple[float, FloatArray, FloatArray], value: float, r: FloatArray) -> bool:
+    """Tell whether a trial halves the violation while the value is constant up to rounding."""
+    # With larger changes of the value, steps that increase it could return to an earlier point.
+    is_constant = trial[0] <= value + DUAL_SUM_ROUNDING * abs(value)
+    return bool(is_constant and np.abs(trial[1]).max() < 0.5 * np.abs(r).max())
+
+
+def _newton_direction(r: FloatArray, H: FloatArray, longest: float) -> FloatArray:
+    """Return a Newton step, clipped because labels whose dual variables are all at a bound have no curvature."""
+    scale = np.trace(H) / len(r)
+    floor = 1e-10 * scale + 1e-3 * float(np.abs(r).max()) * (scale == 0) + 1e-300
+    d = -np.linalg.solve(H + floor * np.eye(len(r)), r)
+    d -= d.mean()
+    clipped = np.clip(d, -longest, longest)
+    return clipped if clipped @ r < 0 else d * min(1.0, longest / np.abs(d).max())
 
 
 class GramRows:
@@ -316,14 +383,6 @@ Rows: TypeAlias = GramRows | FeatureRows
 
 def choose_rows(X: Matrix) -> Rows:
     """Return the rows as features, or as a Gram matrix if sweeps over it are cheaper.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-
-    Returns
-    -------
-    GramRows or FeatureRows
 
     Examples
     --------

@@ -16,37 +16,42 @@ sweeps keep the biases near their last estimate, and each round ends with `balan
 constraint. The projection gives the dual bound and the next estimate of the biases.
 
 Sweeps are cheap and soon near the optimum. If C is large and the features are few, however, the last digits would take
-thousands of sweeps. In this case, an interior point method continues (:mod:`rbrl.ranking_svm.interior_point`).
+thousands of sweeps. In this case, an interior point method continues (:class:`InteriorPoint`).
 
 This module shares no code with :mod:`rbrl.solvers.dual_ascent`. The dual variables of a row there belong to its labels
 and have no bound, because hinges are squared. Here, each pair has a dual variable between two bounds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from rbrl._common.typing import FloatArray
+from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows as loops
-from rbrl.ranking_svm.interior_point import InteriorPoint, is_small_enough
-from rbrl.ranking_svm.pairs import HingePairs, Rows
+from rbrl.problem import with_constant
+from rbrl.ranking_svm.pairs import DUAL_SUM_ROUNDING, HingePairs, Rows, balance
 from rbrl.solvers.certificate import relative_gap
 
 # Number of sweeps between two certificates.
 SWEEPS_PER_CERTIFICATE = 10
 # Number of passes over the pairs of a row in a sweep.
 PASSES_PER_ROW = 5
-# Relative rounding error of a sum of dual variables.
-DUAL_SUM_ROUNDING = 1e-13
-# Largest move of a bias in one Newton step, in addition to the largest score.
-LONGEST_BIAS_MOVE = 4.0
 # Smallest margin within which the projection moves a dual variable through its box. Smaller margins make the
 # problem in the biases hard.
 SMALLEST_BOX_MARGIN = 0.03
+# Largest number of entries of the preconditioner of the interior point method.
+MAX_PRECONDITIONER_ENTRIES = 2.5e7
+# Length of a step of the interior point method, as a share of the distance to the boundary.
+STEP_TO_BOUNDARY = 0.98
+# Smallest distance of its initial dual variables from their bounds, as a share of the box.
+INITIAL_DISTANCE = 0.1
 # Dual variables and biases.
 Start: TypeAlias = tuple[FloatArray, FloatArray]
+Operator: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 @dataclass
@@ -58,14 +63,10 @@ class DualResult:
     weights : array
         Weights of the features, or coefficients B of the rows of a kernel matrix.
     biases : array (n_labels,)
-    objective, dual_objective : float
-        Best primal and dual values; the optimum lies between them.
-    gap : float
-        Difference of these values, relative to the dual value.
-    duals : array (n_pairs,)
-        Dual variables of the pairs, from which another solve may start.
-    best_duals : array (n_pairs,)
-        Dual variables that gave `dual_objective`.
+    objective, dual_objective, gap : float
+        Best primal and dual values, between which the optimum lies, and their relative difference.
+    duals, best_duals : arrays (n_pairs,)
+        Dual variables at the end, from which another solve may start, and those of `dual_objective`.
     n_iter : int
         Sweeps over the rows and steps of the interior point method.
     converged : bool
@@ -86,58 +87,44 @@ class DualResult:
     history: FloatArray = field(repr=False)
 
 
-@dataclass(frozen=True)
-class PairwiseAscent:
-    """Dual coordinate ascent over the pairs of one row at a time.
+def solve_pairs(
+    rows: Rows, pairs: HingePairs, lift: float, start: Start | None = None, tol: float = 1e-3,
+    max_iter: int = 10_000, patience: int | None = None,
+) -> DualResult:  # fmt: skip
+    """Solve a ranking SVM by dual coordinate ascent over the pairs of one row at a time.
 
     Parameters
     ----------
+    rows : GramRows or FeatureRows
+    pairs : HingePairs
+    lift : float
+        Parameter rho of the problem: 0 for no biases, `inf` for free biases.
+    start : tuple (duals, biases), default=None
+    tol : float, default=1e-3
+        Relative gap at which the solver stops.
+    max_iter : int, default=10000
+        Largest number of sweeps and steps of the interior point method together.
     patience : int, default=None
         Number of sweeps before the interior point method starts, if the problem is small enough for it. None
         uses the value of the rows: for a kernel matrix, sweeps are cheap and steps of the method expensive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.ranking_svm.pairs import FeatureRows, ranking_pairs
-    >>> X, Y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1, -1], [-1, 1]])
-    >>> result = PairwiseAscent().solve(FeatureRows(X), ranking_pairs(Y, C=1.0), lift=0.0)
-    >>> result.weights.round(2), result.gap <= 1e-3
-    (array([[ 0.5, -0.5],
-           [-0.5,  0.5]]), True)
     """
-
-    patience: int | None = None
-
-    def solve(
-        self, rows: Rows, pairs: HingePairs, lift: float, start: Start | None = None, tol: float = 1e-3,
-        max_iter: int = 10_000,
-    ) -> DualResult:  # fmt: skip
-        """Solve a ranking SVM.
-
-        Parameters
-        ----------
-        rows : GramRows or FeatureRows
-        pairs : HingePairs
-        lift : float
-            Parameter rho of the problem: 0 for no biases, `inf` for free biases.
-        start : tuple (duals, biases) or None
-        tol : float
-            Relative gap at which the solver stops.
-        max_iter : int
-            Largest number of sweeps and steps of the interior point method together.
-
-        Returns
-        -------
-        DualResult
-        """
-        run = _Ascent(rows, pairs, lift, start)
-        patience = rows.patience if self.patience is None else self.patience
-        run.sweep_until(tol, min(patience, max_iter))
-        if is_small_enough(rows.n_features, pairs.n_labels):
-            run.step_inside_until(tol, max_iter)
-        run.sweep_until(tol, max_iter)
-        return run.result(tol)
+    run = _Ascent(rows, pairs, lift, start)
+    run.sweep_until(tol, min(rows.patience if patience is None else patience, max_iter))
+    if (rows.n_features + 1) ** 2 * pairs.n_labels <= MAX_PRECONDITIONER_ENTRIES:
+        run.take_interior_steps(tol, max_iter)
+    run.sweep_until(tol, max_iter)
+    return DualResult(
+        weights=run.primal.weights,
+        biases=run.primal.biases,
+        objective=run.primal.value,
+        dual_objective=run.dual_value,
+        gap=run.gap,
+        duals=run.duals,
+        best_duals=run.best_duals,
+        n_iter=run.n_iter,
+        converged=run.gap <= tol,
+        history=np.array(run.history),
+    )
 
 
 class _Ascent:
@@ -147,13 +134,14 @@ class _Ascent:
         self.rows = rows
         self.pairs = pairs
         self.free = bool(np.isinf(lift))
-        self.lift = self._choose_lift() if self.free else lift
+        self.lift = lift
+        if self.free:
+            self._set_lift_and_steps()
         duals, biases = (np.zeros(len(pairs.cap)), np.zeros(pairs.n_labels)) if start is None else start
         self.duals = np.clip(duals, 0.0, pairs.cap)
         self.biases = np.array(biases, dtype=np.float64)
         self.random = np.random.default_rng(0)
         self.n_iter = 0
-        self.steps = self._projection_steps()
         weights, self.F, square = rows.set_coefficients(pairs.coefficients(self.duals))
         # The infinite value makes any other point better than this one.
         self.primal = _PrimalPoint(weights, self.F, self.biases, square, square, np.inf)
@@ -162,21 +150,20 @@ class _Ascent:
         self.history: list[float] = []
         self.certify()
 
-    def _choose_lift(self) -> float:
-        """Return the square of the constant feature during the sweeps of free biases.
+    def _set_lift_and_steps(self) -> None:
+        """Set the square of the constant feature during the sweeps of free biases, and the steps of the balance.
 
         The mean squared norm of the rows makes biases as free as scores. The second term lets all dual variables
-        together move a bias by several margins.
+        together move a bias by several margins. A step is a tenth of a coordinate step, but bounded by the boxes.
         """
-        total = float(self.pairs.cap.sum())
-        return float(np.mean(self.rows.norms)) + 10.0 * self.pairs.n_labels / total if total > 0 else 1.0
-
-    def _projection_steps(self) -> FloatArray:
-        """Return the step lengths of the projection: a tenth of a coordinate step, but bounded by the boxes."""
-        step = 0.1 / (self.rows.norms + self.lift) if self.lift else np.ones_like(self.rows.norms)
-        widest = np.zeros_like(step)
-        np.maximum.at(widest, self.pairs.rows, self.pairs.cap)
-        return np.minimum(step, np.where(widest > 0, widest, 1.0) / SMALLEST_BOX_MARGIN)
+        cap = self.pairs.cap
+        norms = self.rows.norms
+        total = float(cap.sum())
+        self.lift = float(np.mean(norms)) + 10.0 * self.pairs.n_labels / total if total > 0 else 1.0
+        widest = np.zeros_like(norms)
+        np.maximum.at(widest, self.pairs.rows, cap)
+        longest = np.where(widest > 0, widest, 1.0) / SMALLEST_BOX_MARGIN
+        self.steps = np.minimum(0.1 / (norms + self.lift), longest)
 
     @property
     def gap(self) -> float:
@@ -193,7 +180,7 @@ class _Ascent:
             self.n_iter += n_sweeps
             self.certify()
 
-    def step_inside_until(self, tol: float, max_iter: int) -> None:
+    def take_interior_steps(self, tol: float, max_iter: int) -> None:
         """Take steps of the interior point method until the gap is at most `tol` or no longer falls."""
         if self.gap <= tol or self.n_iter >= max_iter:
             return
@@ -201,30 +188,32 @@ class _Ascent:
         weights = X.T @ self.pairs.coefficients(self.duals)
         lift = np.inf if self.free else self.lift
         gap = self.primal.value - max(self.dual_value, 0.0)
-        inside = InteriorPoint(X, self.pairs, lift, weights, self.biases, self.duals, gap)
-        mus = [inside.mu]
+        interior = InteriorPoint(X, self.pairs, lift, weights, self.biases, self.duals, gap)
+        mus = [interior.mu]
         # The first steps may lead away from the central path before they follow it.
         while not self.gap <= tol and self.n_iter < max_iter and (len(mus) <= 8 or mus[-1] < 0.9 * mus[-6]):
             self.n_iter += 1
-            if not inside.try_step():
+            if not interior.step():
                 break
-            mus.append(inside.mu)
+            mus.append(interior.mu)
             # The weights are a primal point, and the dual variables become the current ones.
-            W = inside.theta[:-1] if lift else inside.theta
-            biases = inside.theta[-1] if lift else np.zeros(self.pairs.n_labels)
+            W = interior.theta[:-1] if lift else interior.theta
+            biases = interior.theta[-1] if lift else np.zeros(self.pairs.n_labels)
             point = self._point(to_model(W), X @ W, biases, float(np.vdot(W, W)))
             self.primal = min(self.primal, point, key=_value)
-            self.duals = inside.duals.copy()
+            self.duals = interior.duals.copy()
             self.biases = biases.copy()
             _, self.F, _ = self.rows.set_coefficients(self.pairs.coefficients(self.duals))
             self.certify()
 
     def certify(self) -> None:
         """Compute the primal and the dual value of the current point; free biases are balanced first."""
-        multipliers, imbalance = self._balance() if self.free else (None, 0.0)
+        imbalance = 0.0
+        if self.free:
+            multipliers, imbalance = self._balance()
         B = self.pairs.coefficients(self.duals)
         weights, self.F, square = self.rows.set_coefficients(B)
-        if multipliers is None:
+        if not self.free:
             self.biases = multipliers = self.lift * B.sum(axis=0)
         # The multipliers of the balance are the biases of a primal point. The sweeps keep their own biases, because
         # the multipliers oscillate if few dual variables are free.
@@ -284,14 +273,6 @@ class _Ascent:
             low, high = (low, outer) if left.value <= right.value else (inner, high)
         return best
 
-    def result(self, tol: float) -> DualResult:
-        return DualResult(
-            weights=self.primal.weights, biases=self.primal.biases,
-            objective=self.primal.value, dual_objective=self.dual_value, gap=self.gap,
-            duals=self.duals, best_duals=self.best_duals,
-            n_iter=self.n_iter, converged=self.gap <= tol, history=np.array(self.history),
-        )  # fmt: skip
-
 
 class _PrimalPoint(NamedTuple):
     """Model with its scores without biases, squared norm of the weights, penalty and objective."""
@@ -307,74 +288,160 @@ class _PrimalPoint(NamedTuple):
 _value = attrgetter("value")
 
 
-def balance(
-    pairs: HingePairs, F: FloatArray, biases: FloatArray, duals: FloatArray, steps: FloatArray, max_iter: int = 200
-) -> tuple[FloatArray, FloatArray, float]:
-    """Take a gradient step on `duals`, and project it onto the box and the equality constraints.
+class InteriorPoint:
+    r"""Iterates of an interior point method, which needs few steps where coordinate ascent is slow.
 
-    A free bias requires that the dual variables of the pairs that a label wins and loses have the same sum over
-    all rows. The biases are the multipliers of these constraints. The projection is found by minimising a convex,
-    piecewise quadratic function of the biases.
+    Every pair has a hinge :math:`\xi` and a surplus s with :math:`\xi - s = m - (f_a - f_b)`, and the dual
+    variables :math:`\alpha` and :math:`c - \alpha`. A step of Newton's method aims at
+    :math:`\alpha s = (c - \alpha) \xi = \mu`. Its linear system in the weights is
+
+    .. math:: (M + \tilde X' L \tilde X)\, \Delta = g,
+
+    where L is the Laplacian of the pairs of every row with the curvatures
+    :math:`1 / (\xi / (c - \alpha) + s / \alpha)`. It is solved by conjugate gradients with one block per label
+    as preconditioner. Weights and dual variables need not be exact, because the caller certifies both.
 
     Parameters
     ----------
+    X : array or CSR matrix (n_samples, n_features)
     pairs : HingePairs
-    F : array (n_samples, n_labels)
-        Scores without biases.
-    biases : array (n_labels,)
-        Initial biases of the search.
+    lift : float
+        Square of the constant feature of the biases: 0 for no biases, `inf` for free biases.
+    weights, biases : arrays (n_features, n_labels), (n_labels,)
+        Initial weights and biases.
     duals : array (n_pairs,)
-        Dual variables before the step.
-    steps : array (n_samples,)
-        Length of the gradient step on the dual variables of each row.
-
-    Returns
-    -------
-    duals, biases : arrays
-    imbalance : float
-        Largest violation of an equality constraint; `inf` if it is more than rounding explains.
+        Initial dual variables, which are moved inside their boxes.
+    gap : float
+        Distance between the primal and the dual value at the start.
     """
-    duals = np.ascontiguousarray(duals)
-    new = np.empty_like(duals)
-    longest = LONGEST_BIAS_MOVE + float(np.max(np.abs(F), initial=0.0))
 
-    def evaluate(b: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return the value, gradient and Hessian at biases b, and write the dual variables to `new`."""
-        r = np.zeros(len(b))
-        H = np.zeros((len(b), len(b)))
-        return loops.project_pairs(F, b, *pairs.arrays, duals, steps, new, r, H), r, H
+    def __init__(
+        self, X: Matrix, pairs: HingePairs, lift: float,
+        weights: FloatArray, biases: FloatArray, duals: FloatArray, gap: float,
+    ) -> None:  # fmt: skip
+        self.pairs = pairs
+        self.X = with_constant(X) if lift else X
+        self._Xt = self.X.T if isinstance(self.X, np.ndarray) else self.X.T.tocsr()
+        self.ridge = np.ones((self.X.shape[1], 1))
+        if lift:
+            self.ridge[-1] = 0.0 if np.isinf(lift) else 1.0 / lift
+        theta = np.vstack([weights, biases]) if lift else weights
+        self.theta = theta - theta.mean(axis=1, keepdims=True)
+        cap = pairs.cap
+        mu = gap / (2 * len(cap))
+        v = self._slacks(self.theta, pairs.margin)
+        self.duals = np.clip(duals, INITIAL_DISTANCE * cap, (1.0 - INITIAL_DISTANCE) * cap)
+        self.rest = cap - self.duals
+        self.xi = np.where(v > 0, v + mu / self.duals, mu / self.rest)
+        self.surplus = np.where(v > 0, mu / self.duals, mu / self.rest - v)
+        self.mu = float(self.duals @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
 
-    value, r, H = evaluate(biases)
-    for _ in range(max_iter):
-        if np.abs(r).max() <= DUAL_SUM_ROUNDING * new.sum():
-            break
-        d = _newton_direction(r, H, longest)
-        t = 1.0
-        while t > 1e-12:
-            trial = evaluate(biases + t * d)
-            if trial[0] <= value + 1e-4 * t * (r @ d) or _halves_violation(trial, value, r):
+    def _slacks(self, theta: FloatArray, margin: FloatArray) -> FloatArray:
+        out = np.empty_like(margin)
+        loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:3], margin, out)
+        return out
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def step(self) -> bool:
+        """Take one predictor-corrector step of Newton's method.
+
+        Return False if the rounding of huge features made numbers infinite or NaN.
+        """
+        curvatures = 1.0 / (self.xi / self.rest + self.surplus / self.duals)
+        try:
+            precondition = self._preconditioner(curvatures)
+        except LinAlgError:
+            return False
+        _, d_duals, d_xi, d_surplus = self._direction(curvatures, precondition, 0.0, 0.0)
+        primal, dual = self._lengths(d_duals, d_xi, d_surplus)
+        predicted = self._products(primal, dual, d_duals, d_xi, d_surplus)
+        mu = self.mu * max((predicted / self.mu) ** 3, 1e-6)
+        delta, d_duals, d_xi, d_surplus = self._direction(
+            curvatures, precondition, mu - d_duals * d_surplus, mu + d_duals * d_xi
+        )
+        primal, dual = (STEP_TO_BOUNDARY * length for length in self._lengths(d_duals, d_xi, d_surplus))
+        self.mu = self._products(primal, dual, d_duals, d_xi, d_surplus)
+        self.theta = self.theta + primal * delta
+        self.xi = self.xi + primal * d_xi
+        self.surplus = self.surplus + primal * d_surplus
+        self.duals = self.duals + dual * d_duals
+        self.rest = self.rest - dual * d_duals
+        return bool(np.isfinite(self.theta).all() and np.isfinite(self.duals).all() and np.isfinite(self.mu))
+
+    def _direction(
+        self, curvatures: FloatArray, precondition: Operator, won: FloatArray | float, lost: FloatArray | float
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return Newton's direction towards alpha s = won and (c - alpha) xi = lost."""
+        missing = won / self.duals - lost / self.rest + self._slacks(self.theta, self.pairs.margin)
+        right = self._Xt @ self.pairs.coefficients(self.duals + curvatures * missing) - self.ridge * self.theta
+        delta = self._solve(right, curvatures, precondition)
+        d_duals = curvatures * (missing + self._slacks(delta, np.zeros_like(curvatures)))
+        d_xi = (lost - self.rest * self.xi + self.xi * d_duals) / self.rest
+        d_surplus = (won - self.duals * self.surplus - self.surplus * d_duals) / self.duals
+        return delta, d_duals, d_xi, d_surplus
+
+    def _lengths(self, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray) -> tuple[float, float]:
+        """Return the longest primal and the longest dual step, at most 1, that keep all variables positive."""
+        primal = np.max([-d_xi / self.xi, -d_surplus / self.surplus], initial=1.0)
+        dual = np.max([-d_duals / self.duals, d_duals / self.rest], initial=1.0)
+        return float(1.0 / primal), float(1.0 / dual)
+
+    def _products(
+        self, primal: float, dual: float, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray
+    ) -> float:
+        """Return the mean complementarity after steps of these lengths."""
+        won = (self.duals + dual * d_duals) @ (self.surplus + primal * d_surplus)
+        lost = (self.rest - dual * d_duals) @ (self.xi + primal * d_xi)
+        return float(won + lost) / (2 * len(d_duals))
+
+    def _solve(
+        self, right: FloatArray, curvatures: FloatArray, precondition: Operator, tol: float = 1e-4, max_iter: int = 300
+    ) -> FloatArray:
+        """Solve by conjugate gradients in the weights that sum to zero over the labels; others change no pair."""
+        r = right - right.mean(axis=1, keepdims=True)
+        x = np.zeros_like(r)
+        largest_residual = tol * np.linalg.norm(r)
+        p = z = precondition(r)
+        rz = float(np.vdot(r, z))
+        for _ in range(max_iter):
+            if not rz > 0:
                 break
-            t *= 0.5
-        biases = biases + t * d
-        value, r, H = trial
-    evaluate(biases)
-    imbalance = float(np.abs(r).max())
-    is_rounding = imbalance <= 100 * DUAL_SUM_ROUNDING * new.sum()
-    return new, biases - biases.mean(), imbalance if is_rounding else np.inf
+            R = np.zeros((self.X.shape[0], r.shape[1]))
+            loops.pair_products(self.X @ p, *self.pairs.arrays[:3], curvatures, R)
+            Hp = self._Xt @ R + self.ridge * p
+            curvature = float(np.vdot(p, Hp))
+            # The computed curvature may not be positive if features are large and far from their mean.
+            if not curvature > 0:
+                break
+            length = rz / curvature
+            x = x + length * p
+            r = r - length * Hp
+            if np.linalg.norm(r) <= largest_residual:
+                break
+            z = precondition(r)
+            old_rz = rz
+            rz = float(np.vdot(r, z))
+            p = z + (rz / old_rz) * p
+        return x
 
+    def _preconditioner(self, curvatures: FloatArray) -> Operator:
+        """Return the inverse of the diagonal blocks, one per label, as a function."""
+        n, k = self.X.shape
+        H = np.zeros((n, self.pairs.n_labels))
+        loops.pair_sums(*self.pairs.arrays[:3], curvatures, 1.0, H)
+        if isinstance(self.X, np.ndarray):
+            blocks = (self._Xt @ (h[:, None] * self.X) for h in H.T)
+        else:
+            G = np.zeros((k, k, self.pairs.n_labels))
+            loops.gram_blocks(self.X.data, self.X.indices, self.X.indptr, H, G)
+            blocks = (np.ascontiguousarray(block) for block in np.moveaxis(G, -1, 0))
+        factors = []
+        for block in blocks:
+            block[np.diag_indices(k)] += self.ridge[:, 0] + 1e-12 * np.trace(block) / k + 1e-300
+            factors.append(cho_factor(block, lower=True, overwrite_a=True, check_finite=False))
 
-def _halves_violation(trial: tuple[float, FloatArray, FloatArray], value: float, r: FloatArray) -> bool:
-    """Tell whether a trial halves the violation while the value is constant up to rounding."""
-    # With larger changes of the value, steps that increase it could return to an earlier point.
-    is_constant = trial[0] <= value + DUAL_SUM_ROUNDING * abs(value)
-    return bool(is_constant and np.abs(trial[1]).max() < 0.5 * np.abs(r).max())
+        def apply(r: FloatArray) -> FloatArray:
+            z = np.column_stack([cho_solve(f, r[:, j], check_finite=False) for j, f in enumerate(factors)])
+            return z - z.mean(axis=1, keepdims=True)
 
-
-def _newton_direction(r: FloatArray, H: FloatArray, longest: float) -> FloatArray:
-    """Return a Newton step, clipped because labels whose dual variables are all at a bound have no curvature."""
-    scale = np.trace(H) / len(r)
-    floor = 1e-10 * scale + 1e-3 * float(np.abs(r).max()) * (scale == 0) + 1e-300
-    d = -np.linalg.solve(H + floor * np.eye(len(r)), r)
-    d -= d.mean()
-    clipped = np.clip(d, -longest, longest)
-    return clipped if clipped @ r < 0 else d * min(1.0, longest / np.abs(d).max())
+        return apply

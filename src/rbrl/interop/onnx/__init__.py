@@ -13,18 +13,13 @@ from rbrl.decision import RowThreshold
 from rbrl.estimators import BinaryRelevance, label_names
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import ExportError
-from rbrl.interop.onnx.decisions import add_labels, add_probabilities, shift_scores, to_class_probabilities
-from rbrl.interop.onnx.features import as_double, check_kernel, kernel_values, landmark_values, transform
+from rbrl.interop.onnx import operators
 from rbrl.interop.onnx.graph import Graph, Value
 from rbrl.ranking_svm import RankSVM
 from rbrl.ranking_svm.estimators import PairSVM
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-__all__ = ["to_onnx"]
-
-DTYPES = ("float64", "float32")
 
 
 def to_onnx(model: Any, *, dtype: str = "float64") -> "ModelProto":
@@ -71,17 +66,14 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> "ModelProto":
     >>> bool((labels == model.predict(X)).all()), bool(abs(scores - model.decision_function(X)).max() < 1e-9)
     (True, True)
     """
-    check_choice("to_onnx", "dtype", dtype, DTYPES)
+    check_choice("to_onnx", "dtype", dtype, ("float64", "float32"))
     check_is_fitted(model)
     graph = Graph(getattr(model, "n_features_in_", None), dtype)
     classifier, X = _unwrap(graph, model, graph.X)
     if not hasattr(classifier, "targets_"):
         raise _export_error(classifier)
     _add_outputs(graph, classifier, X)
-    names = {
-        "label_names": label_names(model),
-        "feature_names": getattr(model, "feature_names_in_", None),
-    }
+    names = {"label_names": label_names(model), "feature_names": getattr(model, "feature_names_in_", None)}
     known = {key: list(map(str, values)) for key, values in names.items() if values is not None}
     return graph.model(model=type(classifier).__name__, **known)
 
@@ -90,7 +82,7 @@ def _unwrap(graph: Graph, model: Any, X: Value) -> tuple[Any, Value]:
     """Return the classifier at the end of pipelines and searches, and its input rows."""
     while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
         if isinstance(model, Pipeline):
-            X = transform(graph, model[:-1], X)
+            X = operators.transform(graph, model[:-1], X)
             model = model.steps[-1][1]
         else:
             model = model.best_estimator_
@@ -100,23 +92,22 @@ def _unwrap(graph: Graph, model: Any, X: Value) -> tuple[Any, Value]:
 def _add_outputs(graph: Graph, model: Any, X: Value) -> None:
     """Add the outputs of a classifier, in the shapes that its methods return."""
     targets = model.targets_
-    probabilities = _add_probabilities(graph, model, X) if _is_calibrated(model) else None
-    if probabilities is None:
-        scores = _add_scores(graph, model, X)
-    else:
+    probabilities = None
+    if _is_calibrated(model):
+        probabilities = _add_probabilities(graph, model, X)
         scores = _shift_probabilities(graph, model, probabilities)
-    labels = add_labels(graph, targets, scores, bool(getattr(model, "non_empty_", False)))
-    if targets.is_matrix:
-        graph.output("labels", labels, targets.dtype, ("rows", targets.n_columns))
     else:
-        graph.output("labels", labels, targets.classes_.dtype, ("rows",))
+        scores = _add_scores(graph, model, X)
+    labels = operators.add_labels(graph, targets, scores, bool(getattr(model, "non_empty_", False)))
+    shape = ("rows", targets.n_columns) if targets.is_matrix else ("rows",)
+    graph.output("labels", labels, targets.dtype if targets.is_matrix else targets.classes_.dtype, shape)
     if targets.kind == "binary":
         graph.output("scores", graph("Squeeze", scores, np.array([1])), graph.dtype, ("rows",))
     else:
         graph.output("scores", scores, graph.dtype, ("rows", targets.n_columns))
     if probabilities is not None:
         n_columns = targets.n_columns if targets.is_matrix else len(targets.classes_)
-        result = to_class_probabilities(graph, targets, probabilities)
+        result = operators.to_class_probabilities(graph, targets, probabilities)
         graph.output("probabilities", result, graph.dtype, ("rows", n_columns))
 
 
@@ -127,11 +118,10 @@ def _add_scores(graph: Graph, model: Any, X: Value) -> Value:
         return _shift_probabilities(graph, model, _add_probabilities(graph, model, X))
     if hasattr(model, "rule_") and hasattr(model, "estimator_"):
         scores = _add_scores(graph, model.estimator_, X)
-        return shift_scores(graph, model.rule_, scores, model.targets_.n_columns)
-    if isinstance(model, RankSVM):
-        return _rank_svm(graph, model, X)
+        return operators.shift_scores(graph, model.rule_, scores, model.targets_.n_columns)
     if isinstance(model, PairSVM):
-        return _kernel_model(graph, model, X)
+        scores = _kernel_model(graph, model, X)
+        return _rank_svm(graph, model, scores) if isinstance(model, RankSVM) else scores
     if isinstance(model, ObjectiveClassifier):
         untuned = _kernel_model(graph, model, X) if model.approximation is None else _approximation(graph, model, X)
         threshold = getattr(model, "threshold_", 0.0)
@@ -146,13 +136,13 @@ def _kernel_model(graph: Graph, model: Any, X: Value) -> Value:
     """Add the scores of a linear model, or of a kernel model from the training rows with a coefficient."""
     if isinstance(model.kernel, str) and model.kernel == "linear":
         return graph("Gemm", X, model.coef_.T, model.intercept_)
-    check_kernel(model.kernel)
-    A = as_double(model.dual_coef_)
+    operators.check_kernel(model.kernel)
+    A = operators.as_double(model.dual_coef_)
     used = np.flatnonzero(A.any(axis=1))
     used = used if len(used) else np.array([0])
     shape = {name: getattr(model, name) for name in ("degree", "coef0") if hasattr(model, name)}
     gamma = getattr(model, "gamma_", model.gamma)
-    K = kernel_values(graph, X, as_double(model.X_fit_[used]), model.kernel, gamma, **shape)
+    K = operators.kernel_values(graph, X, operators.as_double(model.X_fit_[used]), model.kernel, gamma, **shape)
     return graph("Gemm", K, A[used], getattr(model, "intercept_", np.zeros(A.shape[1])))
 
 
@@ -160,22 +150,21 @@ def _approximation(graph: Graph, model: ObjectiveClassifier, X: Value) -> Value:
     """Add the scores of an approximated kernel; a Nyström map is multiplied by the coefficients in advance."""
     steps = [step for _, step in getattr(model.feature_map_, "steps", [("features", model.feature_map_)])]
     for step in steps[:-1]:
-        X = transform(graph, step, X)
+        X = operators.transform(graph, step, X)
     feature_map = steps[-1]
     if isinstance(feature_map, Nystroem):
         duals: FloatArray = feature_map.normalization_.T @ model.feature_coef_
-        return graph("MatMul", landmark_values(graph, feature_map, X), duals)
-    return graph("MatMul", transform(graph, feature_map, X), model.feature_coef_)
+        return graph("MatMul", operators.landmark_values(graph, feature_map, X), duals)
+    return graph("MatMul", operators.transform(graph, feature_map, X), model.feature_coef_)
 
 
-def _rank_svm(graph: Graph, model: RankSVM, X: Value) -> Value:
-    scores = _kernel_model(graph, model, X)
+def _rank_svm(graph: Graph, model: RankSVM, scores: Value) -> Value:
     if model.targets_.n_columns == 1:  # a single label is ranked against its absence
         return graph("MatMul", scores, np.array([[-1.0], [1.0]]))
     rule = RowThreshold(ties_relevant=True)
     rule.coef_ = model.threshold_coef_
     rule.intercept_ = model.threshold_intercept_
-    return shift_scores(graph, rule, scores, model.targets_.n_columns)
+    return operators.shift_scores(graph, rule, scores, model.targets_.n_columns)
 
 
 def _is_calibrated(model: Any) -> bool:
@@ -191,12 +180,12 @@ def _add_probabilities(graph: Graph, model: Any, X: Value) -> Value:
         columns[model.columns_] = np.arange(len(model.columns_))
         with_zeros = graph("Pad", scores, np.array([0, 0, 0, 1]))
         scores = graph("Gather", with_zeros, columns, axis=1)
-    return add_probabilities(graph, model, scores)
+    return operators.add_probabilities(graph, model, scores)
 
 
 def _shift_probabilities(graph: Graph, model: Any, probabilities: Value) -> Value:
     """Add the scores of a calibrated model, which are positive where its rule calls a label relevant."""
-    return shift_scores(graph, model.rule_, graph("Sub", probabilities, 0.5), model.targets_.n_columns)
+    return operators.shift_scores(graph, model.rule_, graph("Sub", probabilities, 0.5), model.targets_.n_columns)
 
 
 def _export_error(model: Any) -> ExportError:

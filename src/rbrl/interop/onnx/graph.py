@@ -21,15 +21,6 @@ IR_VERSION = 8
 MAX_FILE_BYTES = 2**31 - 1
 
 
-def import_onnx() -> Any:
-    """Import the package onnx; raise ImportError with the name of the extra if it is missing."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(f"rbrl.to_onnx needs the package onnx ({error}): pip install 'rbrl[onnx]'.") from error
-    return onnx
-
-
 class Graph:
     """Nodes and constants of a graph with one input X (n_rows, n_features) and named outputs.
 
@@ -52,7 +43,11 @@ class Graph:
     X: Value = "X"
 
     def __init__(self, n_features: int | None, dtype: str) -> None:
-        self._onnx = import_onnx()
+        try:
+            import onnx
+        except ImportError as error:
+            raise ImportError(f"rbrl.to_onnx needs the package onnx ({error}): pip install 'rbrl[onnx]'.") from error
+        self._onnx: Any = onnx
         self.n_features = n_features
         self.dtype = np.dtype(dtype)
         self._nodes: list[Any] = []
@@ -76,15 +71,10 @@ class Graph:
         -------
         str
         """
-        (result,) = self._add(operator, inputs, attributes, n_results=1)
-        return result
+        return self.add(operator, *inputs, **attributes)[0]
 
-    def pair(self, operator: str, *inputs: Any, **attributes: Any) -> tuple[Value, Value]:
-        """Add a node with two results, and return their names."""
-        first, second = self._add(operator, inputs, attributes, n_results=2)
-        return first, second
-
-    def _add(self, operator: str, inputs: tuple[Any, ...], attributes: dict[str, Any], n_results: int) -> list[Value]:
+    def add(self, operator: str, *inputs: Any, n_results: int = 1, **attributes: Any) -> list[Value]:
+        """Add a node with several results, and return their names."""
         names = [one if isinstance(one, str) else self.constant(self._round(one)) for one in inputs]
         results = [f"{operator.lower()}_{len(self._nodes)}_{i}" for i in range(n_results)]
         self._nodes.append(self._onnx.helper.make_node(operator, names, results, **attributes))

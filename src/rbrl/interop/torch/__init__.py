@@ -28,13 +28,12 @@ from rbrl._common.typing import Array, ArrayLike, FloatArray
 from rbrl.datasets import Shards, write_shards
 from rbrl.estimators import RBRLClassifier
 from rbrl.interop.torch.loss import RBRLLoss, nuclear_norm
+from rbrl.losses import Loss
+from rbrl.out_of_core import Block
 from rbrl.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers.certificate import relative_gap
 
 __all__ = ["RBRLHead", "RBRLLoss", "nuclear_norm", "refit_last_layer"]
-
-# Number of features or scores that are used at a time to compute an objective: 32 MB.
-OBJECTIVE_SLICE_ENTRIES = 2**22
 
 
 class _Rows(NamedTuple):
@@ -165,43 +164,35 @@ class RBRLHead(nn.Linear):
             ridge=self.ridge, ranking=self.ranking, nuclear=self.nuclear, fit_intercept=self.bias is not None,
             intercept_ridge=self.intercept_ridge, tol=tol, max_iter=max_iter,
         )  # fmt: skip
-        self._check_shapes(rows)
-        model.fit(rows) if isinstance(rows, Shards) else model.fit(rows.X, rows.Y, sample_weight=rows.weights)
-        self.ridge_ = model.ridge_
-        self.objective_before_ = self._objective(rows)
-        with torch.no_grad():
-            self.weight.copy_(torch.from_numpy(model.coef_.astype(dtype)))
-            if self.bias is not None:
-                self.bias.copy_(torch.from_numpy(model.intercept_.astype(dtype)))
-        # The gap compares the lower bound of the optimum with the objective of the rounded weights of this layer.
-        self.objective_ = self._objective(rows)
-        self.gap_ = relative_gap(self.objective_, model.objective_ / (1 + model.gap_))
-        self.rank_ = model.rank_
-        self.n_iter_ = model.n_iter_
-        return self
-
-    def _check_shapes(self, rows: _Rows | Shards) -> None:
         X, Y = rows[0] if isinstance(rows, Shards) else (rows.X, rows.Y)
         if (X.shape[1:], Y.shape[1:]) != ((self.in_features,), (self.out_features,)):
             raise ValueError(
                 f"This RBRLHead has {self.in_features} features and {self.out_features} labels. Got features of shape "
                 f"{X.shape} and labels of shape {Y.shape}."
             )
+        model.fit(rows) if isinstance(rows, Shards) else model.fit(rows.X, rows.Y, sample_weight=rows.weights)
+        self.ridge_ = model.ridge_
+        self.objective_before_ = self._objective(rows, model.loss())
+        with torch.no_grad():
+            self.weight.copy_(torch.from_numpy(model.coef_.astype(dtype)))
+            if self.bias is not None:
+                self.bias.copy_(torch.from_numpy(model.intercept_.astype(dtype)))
+        # The gap compares the lower bound of the optimum with the objective of the rounded weights of this layer.
+        self.objective_ = self._objective(rows, model.loss())
+        self.gap_ = relative_gap(self.objective_, model.objective_ / (1 + model.gap_))
+        self.rank_ = model.rank_
+        self.n_iter_ = model.n_iter_
+        return self
 
-    def _objective(self, rows: _Rows | Shards) -> float:
+    def _objective(self, rows: _Rows | Shards, loss: Loss) -> float:
         """Return the objective of the current weights over all rows, in float64."""
-        W, b = (None if part is None else part.detach().double().cpu() for part in (self.weight, self.bias))
-        loss = RBRLLoss(self.ranking, reduction="sum")
+        W = self.weight.detach().double().cpu()
+        b = None if self.bias is None else self.bias.detach().double().cpu()
+        intercept = 0.0 if b is None else b.numpy()
         total = float(self._penalty(W, b))
-        step = max(1, OBJECTIVE_SLICE_ENTRIES // max(self.in_features, self.out_features))
-        for X, Y, weights in (_Rows(*part) for part in (rows if isinstance(rows, Shards) else [rows])):
-            for start in range(0, X.shape[0], step):
-                part = slice(start, start + step)
-                # The arrays are copied, because PyTorch warns of arrays that are read-only, as those of files are.
-                features = torch.tensor(_array(X[part], np.float64))
-                targets = torch.tensor(_array(Y[part]))
-                part_weights = None if weights is None else torch.tensor(weights[part])
-                total += loss(nn.functional.linear(features, W, b), targets, part_weights).item()
+        for X, Y, *weights in rows if isinstance(rows, Shards) else [rows]:
+            for X_slice, labels, slice_weights in Block(X, Y, "", *weights).slices():
+                total += loss.value(labels, X_slice @ W.numpy().T + intercept, slice_weights)
         return total
 
     def extra_repr(self) -> str:
@@ -276,7 +267,10 @@ def refit_last_layer(
     """
     given = {"ridge": ridge, "ranking": ranking, "nuclear": nuclear}
     given = {name: value for name, value in given.items() if value is not None}
-    last = _last_linear(model) if layer is None else layer
+    layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    if not layers and layer is None:
+        raise ValueError(f"The model must have a linear layer. Got a {type(model).__name__} without any.")
+    last = layers[-1] if layer is None else layer
     head = _as_head(last, given)
     parts = _iterate_inputs(model, last, loader, must_be_output=layer is None)
     kept = []
@@ -289,18 +283,13 @@ def refit_last_layer(
     if not kept:
         raise ValueError("The loader must give at least one batch. Got none; an iterator can be used only once.")
     if size <= max_memory:
-        return head._solve(_concatenate(kept), tol, max_iter)
+        X, Y = (np.concatenate([rows[k] for rows in kept]) for k in (0, 1))
+        weights = [rows.weights for rows in kept if rows.weights is not None]
+        return head._solve(_Rows(X, Y, np.concatenate(weights) if weights else None), tol, max_iter)
     with TemporaryDirectory(prefix="rbrl-features-", dir=folder) as temporary:
         # A file takes a quarter of the memory, because the solver needs memory beside it.
         rows_per_shard = max(1, sum(len(rows.X) for rows in kept) // 4)
         return head._solve(write_shards(_drop_weights(kept, parts), temporary, rows_per_shard), tol, max_iter)
-
-
-def _last_linear(model: nn.Module) -> nn.Linear:
-    found = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    if not found:
-        raise ValueError(f"The model must have a linear layer. Got a {type(model).__name__} without any.")
-    return found[-1]
 
 
 def _as_head(layer: nn.Linear, given: dict[str, Any]) -> RBRLHead:
@@ -365,12 +354,6 @@ def _call(model: nn.Module, inputs: Any, device: Any) -> Any:
     if isinstance(inputs, tuple | list):
         return model(*(part.to(device) for part in inputs))
     return model(**{name: part.to(device) for name, part in inputs.items()})
-
-
-def _concatenate(parts: list[_Rows]) -> _Rows:
-    X, Y = (np.concatenate([rows[k] for rows in parts]) for k in (0, 1))
-    weights = [rows.weights for rows in parts if rows.weights is not None]
-    return _Rows(X, Y, np.concatenate(weights) if weights else None)
 
 
 def _drop_weights(kept: list[_Rows], others: Iterable[_Rows]) -> Iterator[tuple[FloatArray, Array]]:

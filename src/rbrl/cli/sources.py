@@ -1,4 +1,4 @@
-"""Options, DATA, model files and output that the commands share.
+"""Data on the command line: options, reading, and the commands `rbrl data`; and the output of all commands.
 
 Tables and JSON go to standard output, everything else to standard error.
 """
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from rbrl._common.typing import Matrix
     from rbrl.datasets import Dataset
 
-EXIT_INTERRUPTED = 130  # exit code of an interrupted program, by the convention of shells
-COLUMN_NUMBER_OR_XML = re.compile(r"[-+]?\d+|.*\.xml", re.IGNORECASE)
-FILE_PANEL = "Options for a data file"
+
+data_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def argument(metavar: str, help: str, **options: Any) -> Any:
@@ -34,6 +33,12 @@ def argument(metavar: str, help: str, **options: Any) -> Any:
 def option(*flags: str, help: str, **options: Any) -> Any:
     """Return an option whose default is in its help text."""
     return typer.Option(*flags, help=help, show_default=False, **options)
+
+
+def file_option(flag: str, help: str, show_default: bool = False, **options: Any) -> Any:
+    """Return an option for data files; they have a section of their own in help texts."""
+    panel = "Options for a data file"
+    return typer.Option(flag, help=help, show_default=show_default, rich_help_panel=panel, **options)
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -50,20 +55,8 @@ def complete_method(incomplete: str) -> list[str]:
     return [name for name in REGISTRY if name.startswith(incomplete)]
 
 
-class Base(StrEnum):
-    """Lowest column number in a svmlight file.
-
-    Examples
-    --------
-    >>> Base("auto") is Base.auto
-    True
-    """
-
-    zero = "0"
-    one = "1"
-    auto = "auto"
-
-
+# Lowest number in a svmlight file.
+Base = StrEnum("Base", {"zero": "0", "one": "1", "auto": "auto"})
 LABELS_HELP = (
     "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names separated by commas, or "
     "the name of Mulan's XML file. Can be repeated to add names. Default: the labels that the file or the model declares."
@@ -80,26 +73,17 @@ INDEX_BASE_HELP = (
     "Lowest feature number in a svmlight file. auto: the number that the first line of the file or the model gives; "
     "otherwise 0 if a feature 0 occurs, else 1."
 )
+LABEL_BASE_HELP = "Lowest label number in a svmlight file, as for --index-base."
 DATA_HELP = "Name of a data set (see `rbrl data list`), or a data file."
+SHARDS_HELP = f"{DATA_HELP} A folder or a quoted pattern stands for shards."
 Data = Annotated[str, argument("DATA", DATA_HELP, autocompletion=complete_dataset)]
-ShardData = Annotated[
-    str,
-    argument("DATA", f"{DATA_HELP} A folder or a quoted pattern stands for shards.", autocompletion=complete_dataset),
-]
+ShardData = Annotated[str, argument("DATA", SHARDS_HELP, autocompletion=complete_dataset)]
 Model = Annotated[Path, argument("MODEL", "Model file written by `rbrl fit`.")]
-Labels = Annotated[
-    list[str] | None, option("--labels", metavar="COLUMNS", help=LABELS_HELP, rich_help_panel=FILE_PANEL)
-]
-Ignore = Annotated[
-    list[str] | None, option("--ignore", metavar="COLUMNS", help=IGNORE_HELP, rich_help_panel=FILE_PANEL)
-]
-Positive = Annotated[
-    list[str] | None, option("--positive", metavar="WORD", help=POSITIVE_HELP, rich_help_panel=FILE_PANEL)
-]
-IndexBase = Annotated[Base, typer.Option(help=INDEX_BASE_HELP, rich_help_panel=FILE_PANEL)]
-LabelBase = Annotated[
-    Base, typer.Option(help="Lowest label number in a svmlight file, as for --index-base.", rich_help_panel=FILE_PANEL)
-]
+Labels = Annotated[list[str] | None, file_option("--labels", LABELS_HELP, metavar="COLUMNS")]
+Ignore = Annotated[list[str] | None, file_option("--ignore", IGNORE_HELP, metavar="COLUMNS")]
+Positive = Annotated[list[str] | None, file_option("--positive", POSITIVE_HELP, metavar="WORD")]
+IndexBase = Annotated[Base, file_option("--index-base", INDEX_BASE_HELP, show_default=True)]
+LabelBase = Annotated[Base, file_option("--label-base", LABEL_BASE_HELP, show_default=True)]
 DataHome = Annotated[Path | None, option(help="Folder with the files of data sets, NAME.npz or NAME.arff.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -116,8 +100,10 @@ def parse_labels(texts: Sequence[str] | None) -> int | str | list[str] | None:
     if not texts:
         return None
     text = texts[0].strip()
-    if len(texts) == 1 and COLUMN_NUMBER_OR_XML.fullmatch(text):
-        return text if text.lower().endswith(".xml") else int(text)
+    if len(texts) == 1 and re.fullmatch(r"[-+]?\d+", text):
+        return int(text)
+    if len(texts) == 1 and text.lower().endswith(".xml"):
+        return text
     return split_names(texts)
 
 
@@ -127,19 +113,27 @@ def split_names(texts: Iterable[str]) -> list[str]:
 
 
 def parse_file_options(
-    ignore: list[str] | None, positive: list[str] | None, index_base: Base = Base.auto, label_base: Base = Base.auto
+    labels: list[str] | None,
+    ignore: list[str] | None,
+    positive: list[str] | None,
+    index_base: Base = Base.auto,
+    label_base: Base = Base.auto,
 ) -> dict[str, Any]:
     """Return the options of `load_file` that were given.
 
     Examples
     --------
-    >>> parse_file_options(["id,date"], ["ja"], Base.zero)
-    {'ignore': ['id', 'date'], 'positive': ['ja'], 'first_feature': 0}
+    >>> parse_file_options(["-3"], ["id,date"], ["ja"], Base.zero)
+    {'labels': -3, 'ignore': ['id', 'date'], 'positive': ['ja'], 'first_feature': 0}
     """
-    options: dict[str, Any] = {"ignore": split_names(ignore or ()), "positive": positive}
-    for name, base in (("first_feature", index_base), ("first_label", label_base)):
-        options[name] = None if base is Base.auto else int(base)
-    return {name: value for name, value in options.items() if value not in (None, [])}
+    options = {
+        "labels": parse_labels(labels),
+        "ignore": split_names(ignore or ()) or None,
+        "positive": positive or None,
+        "first_feature": None if index_base is Base.auto else int(index_base),
+        "first_label": None if label_base is Base.auto else int(label_base),
+    }
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def is_file(data: str) -> bool:
@@ -175,17 +169,6 @@ class Source:
     data_home: Path | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def parse(cls, data: str, data_home: Path | None, labels: Sequence[str] | None, *file_options: Any) -> "Source":
-        """Return the source; `file_options` are those of `parse_file_options`."""
-        options = parse_file_options(*file_options)
-        return cls(data, data_home, ({"labels": parse_labels(labels)} if labels else {}) | options)
-
-    @property
-    def is_file(self) -> bool:
-        """True if DATA is an existing file, or looks like a path."""
-        return is_file(self.data)
-
     @property
     def is_shards(self) -> bool:
         """True if DATA is a folder or a pattern."""
@@ -197,7 +180,7 @@ class Source:
         from rbrl.estimators.validation import get_columns
 
         columns = None if model is None else get_columns(model)
-        if self.is_file:
+        if is_file(self.data):
             return load_file(self.data, columns=columns, **self.options)
         refuse_file_options(self.data, self.options)
         dataset = load(self.data, self.data_home)
@@ -209,7 +192,7 @@ class Source:
         from rbrl.datasets.files import row_blocks
         from rbrl.estimators.validation import get_columns
 
-        if not self.is_shards and not self.is_file:
+        if not self.is_shards and not is_file(self.data):
             return row_blocks(self.load(model).X, size or sys.maxsize)
         paths = open_shards(self.data).paths if self.is_shards else [self.data]
         columns = get_columns(model)
@@ -225,7 +208,7 @@ class Source:
         label_files = [Path(labels)] if isinstance(labels, str) else []
         if self.is_shards:
             return [*open_shards(self.data).paths, *label_files]
-        if self.is_file:
+        if is_file(self.data):
             return [Path(self.data), xml_path(Path(self.data)), *label_files]
         folder = self.data_home or os.environ.get("RBRL_DATA")
         return find_files(folder, self.data)[0] if folder else []
@@ -237,16 +220,6 @@ def check_output(output: Path, inputs: Iterable[Path]) -> None:
         if output.exists() and path.exists() and output.samefile(path):
             same = "" if output.absolute() == path.absolute() else f" (as {path})"
             raise ValueError(f"{output} is read as an input{same} and would be overwritten: name another output file.")
-
-
-def load_model(path: Path) -> Any:
-    """Read a model file."""
-    from rbrl.persistence import load
-
-    if not path.is_file():
-        raise FileNotFoundError(f"no such model file: {path}")
-    # The user chose the file and knows its size; the content is never larger than the file.
-    return load(path, max_bytes=sys.maxsize)
 
 
 def say(text: str, quiet: bool = False) -> None:
@@ -268,3 +241,108 @@ def _to_json(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@data_app.command("list")
+def list_data_sets(json: Json = False) -> None:
+    """List the data sets of the catalogue.
+
+    Example: `rbrl data list`
+    """
+    from rbrl.datasets import CARDS
+    from rbrl.experiments import datasets_table
+    from rbrl.experiments.tables import show_tables
+
+    table = datasets_table(CARDS)
+    if json:
+        show_json(table.records())
+    else:
+        show_tables(table)
+
+
+@data_app.command("show")
+def show_data_set(
+    data: Data, json: Json = False, labels: Labels = None, positive: Positive = None,
+    ignore: Ignore = None, index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
+    data_home: DataHome = None,
+) -> None:  # fmt: skip
+    """Show the source, the sizes, the labels and the peculiarities of a data set.
+
+    Examples:
+
+    `rbrl data show yeast`
+
+    `rbrl data show my.csv --labels sea,sand`
+    """
+    options = parse_file_options(labels, ignore, positive, index_base, label_base)
+    dataset = Source(data, data_home, options).load()
+    summary = dataset.summary()
+    if json:
+        show_json({**summary, "label_names": dataset.label_names, "description": dataset.description})
+        return
+    print(f"{dataset.description or dataset.name}\n")
+    for key, value in summary.items():
+        if key != "name":
+            shown = f"{value:.4g}" if isinstance(value, float) else value
+            print(f"{key.replace('_', ' '):24} {shown}")
+
+
+@data_app.command()
+def fetch(
+    names: Annotated[list[str], argument("NAME...", "Names of data sets; see `rbrl data list`.")],
+    data_home: DataHome = None,
+) -> None:
+    """Download data sets into the cache, and check their content.
+
+    Example: `rbrl data fetch emotions scene`
+    """
+    from rbrl.datasets import load
+
+    for name in names:
+        say(f"{name}: {_describe_sizes(load(name, data_home))}; content checked")
+
+
+@data_app.command()
+def convert(
+    data: Annotated[str, argument("IN", "Data file, or the name of a data set.")],
+    output: Annotated[Path, argument("OUT", "File to write, or folder for shards.")],
+    labels: Labels = None, positive: Positive = None, ignore: Ignore = None,
+    labels_first: Annotated[
+        bool, typer.Option(help="Write labels before features, in ARFF, CSV and Parquet files.")
+    ] = False,
+    rows_per_shard: Annotated[
+        int | None,
+        option(min=1, metavar="N", help="Write NPZ files of N rows, called shards, into the folder OUT."),
+    ] = None,
+    index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
+    data_home: DataHome = None,
+) -> None:  # fmt: skip
+    """Convert a data file to another format, or split it into shards.
+
+    The endings of the files say which formats: .arff .csv .tsv .svm .npz .mat .parquet
+
+    Examples:
+
+    `rbrl data convert my.csv my.arff --labels -6`
+
+    `rbrl data convert large.svm shards --rows-per-shard 50000`
+    """
+    from rbrl.datasets import save_file, write_shards
+
+    options = parse_file_options(labels, ignore, positive, index_base, label_base)
+    source = Source(data, data_home, options)
+    check_output(output, source.find_input_files())
+    if rows_per_shard is None:
+        dataset = source.load()
+        save_file(dataset, output, labels_first=labels_first)
+        say(f"{output}: {_describe_sizes(dataset)}")
+        return
+    if is_file(data):
+        shards = write_shards(data, output, rows_per_shard, **options)  # reads the file in blocks
+    else:
+        shards = write_shards(source.load(), output, rows_per_shard)
+    say(f"{output}: {len(shards)} shards of {rows_per_shard} rows; fit a model with `rbrl fit {output} -o MODEL`")
+
+
+def _describe_sizes(dataset: "Dataset") -> str:
+    return f"{dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels"
