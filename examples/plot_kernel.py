@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rbrl import RBRLClassifier, evaluate
-from rbrl.experiments.figures import ACCENT, INK, MUTED, use_style
+from rbrl.experiments.figures import use_style
 
 # %%
 # Three labels of points in a square
@@ -53,16 +53,16 @@ for name, model in models.items():
 
 axis = np.linspace(-2, 2, 160)
 plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-with use_style({"axes.grid": False}):
+with use_style({"axes.grid": False}) as palette:
     figure, panels = plt.subplots(2, 3, figsize=(7.6, 5.2), sharex=True, sharey=True, layout="constrained")
     for line, (name, model) in zip(panels, models.items()):
         scores = model.decision_function(plane).reshape(len(axis), len(axis), -1)
         for k, axes in enumerate(line):
-            axes.contourf(axis, axis, scores[..., k], levels=[0, scores.max() + 1], colors=[ACCENT], alpha=0.3)
-            axes.contour(axis, axis, scores[..., k], levels=[0], colors=[ACCENT], linewidths=1.5)
+            axes.contourf(axis, axis, scores[..., k], levels=[0, scores.max() + 1], colors=[palette.accent], alpha=0.3)
+            axes.contour(axis, axis, scores[..., k], levels=[0], colors=[palette.accent], linewidths=1.5)
             relevant = Y[:, k] == 1
-            axes.scatter(*X[~relevant].T, s=4, color=MUTED, alpha=0.35, lw=0)
-            axes.scatter(*X[relevant].T, s=6, color=INK, lw=0)
+            axes.scatter(*X[~relevant].T, s=4, color=palette.muted, alpha=0.35, lw=0)
+            axes.scatter(*X[relevant].T, s=6, color=palette.ink, lw=0)
             axes.set(aspect="equal", xticks=[-2, 0, 2], yticks=[-2, 0, 2])
         line[0].set_ylabel(f"kernel={name!r}")
     for axes, label in zip(panels[0], LABELS):

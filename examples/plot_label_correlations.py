@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rbrl import RBRLClassifier, label_map
-from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, use_style
+from rbrl.experiments.figures import use_style
 
 PLACES = {
     "coast": ["sea", "beach", "boat", "sand"],
@@ -48,9 +48,9 @@ print(found)
 # ``factors`` has a row for each label: how much of each factor it is made of. In the plane of the first two, the labels
 # of a place lie on one ray from the origin. The chart beside it says how much of the weights lies in each factor.
 
-with use_style({"axes.grid": False}):
+with use_style({"axes.grid": False}) as palette:
     figure, (plane, bars) = plt.subplots(1, 2, figsize=(8, 3.8), width_ratios=(5, 2), layout="constrained")
-    for k, (place, colour) in enumerate(zip(PLACES, (ACCENT, CONTRAST, INK))):
+    for k, (place, colour) in enumerate(zip(PLACES, (palette.accent, palette.contrast, palette.ink))):
         ends = found.factors[place_of == k, :2]
         for end in ends:
             plane.plot([0, end[0]], [0, end[1]], "o-", color=colour, lw=1, ms=4, markevery=[1], alpha=0.7)
@@ -59,7 +59,7 @@ with use_style({"axes.grid": False}):
     plane.set(xlabel="first factor", ylabel="second factor", title="Twelve labels, three rays", xticks=[], yticks=[])
     plane.margins(0.12)
     plane.set_xlim(right=1.8 * found.factors[:, 0].max())
-    bars.bar(np.arange(1, len(found.shares) + 1), 100 * found.shares, color=MUTED, width=0.6)
+    bars.bar(np.arange(1, len(found.shares) + 1), 100 * found.shares, color=palette.muted, width=0.6)
     bars.set(xlabel="factor", ylabel="% of the squared weights", title="Three factors hold all")
     bars.set_xticks(np.arange(1, len(found.shares) + 1))
 plt.show()

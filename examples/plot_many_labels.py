@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl import RBRLClassifier
-from rbrl.experiments.figures import ACCENT, HEAT, use_style
+from rbrl.experiments.figures import use_style
 from rbrl.metrics import precision_at_k
 
 # %%
@@ -60,9 +60,9 @@ print("best five of a new row:", labels[2], "its own:", np.sort(best[new][2]))
 # are topics, come near what weights without a limit reach.
 
 counts = range(1, 11)
-with use_style():
+with use_style() as palette:
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    colours = [*plt.get_cmap(HEAT)([0.75, 0.5, 0.2]), ACCENT]
+    colours = [*plt.get_cmap("viridis")([0.75, 0.5, 0.2]), palette.accent]
     for (name, model), colour, style in zip(models.items(), colours, ("o-", "s-", "^-", "--")):
         scores = model.decision_function(X[new])
         axes.plot(counts, [precision_at_k(Y[new], scores, k=k) for k in counts], style, ms=4, color=colour, label=name)

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets, to_onnx
-from rbrl.experiments.figures import ACCENT, INK, MUTED, plain_powers, use_style
+from rbrl.experiments.figures import plain_powers, use_style
 
 train, test = datasets.load("yeast").split(seed=0)
 scaler = StandardScaler().fit(train.X)
@@ -89,21 +89,21 @@ for name, (ours, graph) in alone.items():
 # In double precision the scores are the same but for rounding; in single precision they differ by less than 1e-5, which
 # moves a label only where its score is nearly 0. For few rows the graph is quicker, since there is nothing around it.
 
-with use_style():
+with use_style() as palette:
     figure, (near, quick) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     lines = dict(zip(models, ("-", "--")))
     for (kernel, dtype), (distance, _) in distances.items():
         share = np.arange(1, distance.size + 1) / distance.size
-        colour = {"float64": INK, "float32": ACCENT}[dtype]
+        colour = {"float64": palette.ink, "float32": palette.accent}[dtype]
         near.plot(np.maximum(distance, 1e-18), share, lines[kernel], color=colour, label=f"{kernel}, {dtype}")
-    near.axvline(1e-5, color=MUTED, lw=1)
+    near.axvline(1e-5, color=palette.muted, lw=1)
     near.set(
         xscale="log", xlim=(1e-18, 1e-4), ylim=(0, 1), xlabel="difference / largest score", ylabel="share of scores"
     )
     near.set_title("Scores of graph and model differ by less than 10⁻⁵")
     near.legend(loc="center", bbox_to_anchor=(0.42, 0.5))
     for kernel, found in times.items():
-        for values, name, colour in zip(found.T, ("predict", "graph"), (INK, ACCENT)):
+        for values, name, colour in zip(found.T, ("predict", "graph"), (palette.ink, palette.accent)):
             quick.plot(SIZES, values, lines[kernel], marker="o", ms=3, color=colour, label=f"{kernel}, {name}")
     quick.set(xscale="log", yscale="log", xlabel="rows of a call", ylabel="microseconds of the processor")
     quick.set_title("Time of a call")

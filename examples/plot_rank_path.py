@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets
-from rbrl.experiments.figures import ACCENT, CONTRAST, HEAT, MUTED, plain_powers, use_style
+from rbrl.experiments.figures import plain_powers, use_style
 from rbrl.metrics import average_precision
 
 train, test = datasets.load("yeast").split(seed=0)
@@ -44,11 +44,11 @@ for i in (0, best, -1):
 # large ones are cut down, too. Where the best place is differs from data set to data set;
 # :class:`rbrl.RBRLClassifierCV` finds it by cross-validation.
 
-with use_style():
+with use_style() as palette:
     figure, (upper, lower) = plt.subplots(
         2, 1, figsize=(6.4, 5), sharex=True, height_ratios=(3, 2), layout="constrained"
     )
-    colours = plt.get_cmap(HEAT)(np.linspace(0.05, 0.9, len(singular_values[0])))
+    colours = plt.get_cmap("viridis")(np.linspace(0.05, 0.9, len(singular_values[0])))
     for values, colour in zip(np.array(singular_values).T, colours):
         upper.plot(weights, values, color=colour)
     upper.set(
@@ -56,11 +56,11 @@ with use_style():
     )
     for wanted in (13, 8, 4):
         i = next(i for i, rank in enumerate(ranks) if rank <= wanted)
-        upper.axvline(weights[i], color=MUTED, lw=0.8, ls=":")
+        upper.axvline(weights[i], color=palette.muted, lw=0.8, ls=":")
         upper.annotate(f"rank {ranks[i]}", (weights[i], 0.97), xycoords=("data", "axes fraction"), xytext=(3, 0),
-                       textcoords="offset points", va="top", fontsize=8, color=MUTED)  # fmt: skip
-    lower.plot(weights, quality, color=ACCENT)
-    lower.plot(weights[best], quality[best], "o", color=CONTRAST)
+                       textcoords="offset points", va="top", fontsize=8, color=palette.muted)  # fmt: skip
+    lower.plot(weights, quality, color=palette.accent)
+    lower.plot(weights[best], quality[best], "o", color=palette.contrast)
     lower.set(xscale="log", xlabel="nuclear, the weight of the norm", ylabel="average precision\nof new rows")
     plain_powers(lower.xaxis)
 plt.show()

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from rbrl import RBRLClassifier, explain, predict_sets, predict_top
-from rbrl.experiments.figures import INK, use_style
+from rbrl.experiments.figures import use_style
 
 # %%
 # Messages, and what they are about
@@ -88,12 +88,12 @@ labels = list(classifier.label_names_)
 strongest = [word for row in classifier.coef_ for word in np.argsort(-row)[:4]]
 weights = classifier.coef_[:, strongest].T
 largest = np.abs(weights).max()
-with use_style({"axes.grid": False}):
+with use_style({"axes.grid": False}) as palette:
     figure, axes = plt.subplots(figsize=(5.6, 5.4), layout="constrained")
     image = axes.imshow(weights, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
     axes.set_xticks(range(len(labels)), labels)
     axes.set_yticks(range(len(strongest)), words[strongest])
-    axes.tick_params(length=0, labelsize=9, labelcolor=INK)
+    axes.tick_params(length=0, labelsize=9, labelcolor=palette.ink)
     axes.set_title("Four words of every label")
     axes.spines[:].set_visible(False)
     for line in range(4, len(strongest), 4):

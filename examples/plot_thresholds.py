@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, TunedThresholdClassifier, classification_report, datasets, evaluate, predict_sets
 from rbrl.decision import LabelThresholds
-from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, use_style
+from rbrl.experiments.figures import use_style
 
 yeast = datasets.load("yeast")
 train, test = yeast.split(seed=0)
@@ -50,13 +50,13 @@ def f1_along(label, cuts):
 
 
 cuts = np.linspace(-1.4, 1, 300)
-with use_style():
+with use_style() as palette:
     figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-    for label, colour in {"Class12": INK, "Class4": ACCENT, "Class9": CONTRAST}.items():
+    for label, colour in {"Class12": palette.ink, "Class4": palette.accent, "Class9": palette.contrast}.items():
         curve, cut = f1_along(label, cuts), thresholds[label]
         axes.plot(cuts, curve, color=colour, label=f"{label}, {truth[label].mean():.0%} of the rows")
         axes.plot(cut, np.interp(cut, cuts, curve), "o", color=colour)
-    axes.axvline(0, color=MUTED, lw=1, ls="--")
+    axes.axvline(0, color=palette.muted, lw=1, ls="--")
     axes.set(
         xlabel="threshold",
         ylabel="F1 on new rows",
@@ -77,16 +77,14 @@ judged = {
 }
 supports = judged["cut at 0"]["support"].sort_values()
 places = np.arange(len(supports))
-with use_style({"axes.grid.axis": "x"}):
+with use_style({"axes.grid.axis": "x"}) as palette:
     figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
-    for (name, frame), colour, up in zip(judged.items(), ("#b8c2d0", ACCENT), (0.2, -0.2)):
-        axes.barh(
-            places + up, frame.loc[supports.index, "f1"], 0.4, label=name, color=colour, edgecolor=INK, linewidth=0.4
-        )
-    axes.set_yticks(places, supports.index, color=INK)
+    for (name, frame), colour, up in zip(judged.items(), ("#b8c2d0", palette.accent), (0.2, -0.2)):
+        axes.barh(places + up, frame.loc[supports.index, "f1"], 0.4, label=name, color=colour, ec=palette.ink, lw=0.4)
+    axes.set_yticks(places, supports.index, color=palette.ink)
     for place, support in zip(places, supports):
         axes.annotate(f"{support} rows", (1.01, place), xycoords=("axes fraction", "data"), va="center",
-                      fontsize=7.5, color=MUTED)  # fmt: skip
+                      fontsize=7.5, color=palette.muted)  # fmt: skip
     axes.set(title=f"F1 of every label of yeast, of {len(truth)} test rows", xlabel="F1", xlim=(0, 1))
     axes.set_ylim(-0.6, len(places) - 0.4)
     axes.legend(loc="lower right")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rbrl._common.memory import available_bytes
+from rbrl._common.environment import available_bytes
 
 
 def test_the_tightest_group_counts_and_cached_files_do_not(tmp_path):
@@ -34,7 +34,7 @@ def test_a_group_of_version_1_that_is_over_its_limit_leaves_nothing(tmp_path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is limited on Linux alone")
 def test_a_limited_address_space_counts():
     program = (
-        "import resource; from rbrl._common.memory import available_bytes; "
+        "import resource; from rbrl._common.environment import available_bytes; "
         "pages = int(open('/proc/self/statm').read().split()[0]); most = pages * resource.getpagesize() + 2**29; "
         "resource.setrlimit(resource.RLIMIT_AS, (most, most)); size = available_bytes(); "
         "block = bytearray(2**28); print(size - available_bytes() >= 2**28, size <= 2**29)"

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import rbrl
-from rbrl._common.extras import EXTRAS
+from rbrl._common.environment import EXTRAS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

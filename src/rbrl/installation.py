@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from joblib import cpu_count
 
-from rbrl._common.extras import EXTRAS
+from rbrl._common.environment import EXTRAS
 from rbrl._loops import COMPILED, WHY_PLAIN
 from rbrl._version import __version__
 

@@ -73,7 +73,7 @@ class KernelRows:
         self, Z: Matrix, *, kernel: str | Callable[..., Any], gamma: float | None = None, degree: float = 3,
         coef0: float = 1.0,
     ) -> None:  # fmt: skip
-        self.shape: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
+        self.parameters: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
         self._gamma = 1.0 / Z.shape[1] if gamma is None else gamma
         # Kernel values are in double precision even for features in single precision, because the
         # certificate refers to them.
@@ -95,7 +95,7 @@ class KernelRows:
         -------
         array (n_samples, n_rows)
         """
-        kernel = self.shape["kernel"]
+        kernel = self.parameters["kernel"]
         if callable(kernel):
             K: FloatArray = np.asarray(kernel(X, self.Z), dtype=np.float64)
             shape = (X.shape[0], self.Z.shape[0])
@@ -112,8 +112,8 @@ class KernelRows:
         K = _dense(X @ self._transposed)
         if kernel == "poly":
             K *= self._gamma
-            K += self.shape["coef0"]
-            K **= self.shape["degree"]
+            K += self.parameters["coef0"]
+            K **= self.parameters["degree"]
         elif kernel == "rbf":
             K *= -2.0
             K += squares(X, axis=1)[:, None]
@@ -186,8 +186,8 @@ def fit_feature_map(
         feature_map = RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
     else:
         X = _cluster_centres(X, n_components, random_state) if n_components < X.shape[0] else X
-        shape = {} if kernel == "rbf" else {"degree": degree, "coef0": coef0}
-        feature_map = Nystroem(kernel, gamma=gamma, n_components=X.shape[0], random_state=random_state, **shape).fit(X)
+        powers = {} if kernel == "rbf" else {"degree": degree, "coef0": coef0}
+        feature_map = Nystroem(kernel, gamma=gamma, n_components=X.shape[0], random_state=random_state, **powers).fit(X)
     return make_pipeline(scaler, feature_map) if scaler else feature_map
 
 

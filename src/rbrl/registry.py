@@ -14,7 +14,7 @@ from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators.reductions import LabelPowerset
 from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
-__all__ = ["METHODS", "REGISTRY", "Grid", "Method"]
+__all__ = ["METHODS", "REGISTRY", "Method"]
 
 # Values of parameters; every combination of the values is a candidate.
 Grid: TypeAlias = Mapping[str, Sequence[float]]

@@ -306,18 +306,16 @@ class SignedTargets:
     def encode(self, y: Any) -> IntArray:
         """Return int8 labels (n_samples, n_columns) in {-1, 0, +1}, with 0 for a missing label."""
         y = label_values(y).values
-        if self.is_matrix and sparse.issparse(y):
-            # The only dense copy needs one byte for each entry.
-            Y = np.full(y.shape, -1, dtype=np.int8)
-            entries = y.tocoo()
-            relevant = entries.data > 0
-            Y[entries.row[relevant], entries.col[relevant]] = 1
-            return Y
-        columns = self.classes_[-1:] if self.kind == "binary" else self.classes_
-        relevant = y > 0 if self.is_matrix else np.ravel(y)[:, None] == columns
-        Y = np.where(relevant, np.int8(1), np.int8(-1))
-        missing = missing_entries(y) if self.is_matrix else None
-        return Y if missing is None else np.where(missing, np.int8(0), Y)
+        if not self.is_matrix:
+            columns = self.classes_[-1:] if self.kind == "binary" else self.classes_
+            return np.where(np.ravel(y)[:, None] == columns, np.int8(1), np.int8(-1))
+        if not sparse.issparse(y):
+            return encode_matrix(y)
+        # The only dense array has one byte for each entry.
+        Y = (y > 0).toarray().view(np.int8)
+        Y *= 2
+        Y -= 1
+        return Y
 
     def encode_batch(self, y: Any) -> IntArray:
         """Return signed labels of further rows, which must be coded as those of `fit`."""

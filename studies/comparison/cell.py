@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rbrl.decision import GlobalThreshold, LabelThresholds, non_empty
+from rbrl import evaluate
+from rbrl.decision import GlobalThreshold, LabelThresholds
 from rbrl.experiments.statistics import ranks
-from rbrl.metrics import evaluate, probabilities_of, scores_of
+from rbrl.metrics import probabilities_of, scores_of
 from studies.comparison import rules
 from studies.comparison.methods import Method, Point
 from studies.comparison.tasks import Task
@@ -126,7 +127,10 @@ def judged(task: Task, found: Predicted, held_out: Tried) -> dict[str, float]:
 
 def _filled(labels: Any, scores: Any, task: Task) -> Any:
     """Labels by a learned threshold: where every training row has a label, no row is left without one."""
-    return non_empty(labels, scores) if task.never_empty else labels
+    if task.never_empty:
+        empty = ~labels.any(axis=1)
+        labels[empty, scores[empty].argmax(axis=1)] = 1
+    return labels
 
 
 def do_cell(method: Method, task: Task) -> list[dict[str, Any]]:

@@ -8,6 +8,9 @@ TRAIN_ROWS = 600
 TEST_ROWS = 1000
 FOLDS = 2
 BUDGET_SECONDS = 20.0
+# A row without a label gets its best one if at most this share of the training rows has none, as with
+# non_empty="auto" of rbrl.
+LARGEST_EMPTY_SHARE = 0.02
 # A cell that takes this many budgets in all, predictions and judging included, is ended.
 HARD_LIMIT = 3.0
 MANY_LABELS = 120

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr, wilcoxon
 
-from rbrl.datasets import table as catalogue
+from rbrl import datasets
 from rbrl.experiments import Results, friedman_table, rank_table, ranks_table
 from rbrl.experiments.tables import MISSING, Cell, Table, best_of, count, heading, number, p_text, seconds, spread, word
 from rbrl.metrics import PAPER_METRICS, Metric, get_metric
@@ -254,7 +254,7 @@ def rank_correlation(results: Results) -> float:
 
 def datasets_beside() -> Table:
     """Table 1: what the data say, with a note where the paper prints another figure."""
-    frame = catalogue().reset_index()
+    frame = datasets.table().reset_index()
     rows = tuple(
         (
             word(row.dataset),

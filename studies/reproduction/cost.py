@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbrl.experiments import RUN_KEYS, Plan, PlanError, Store, execute
+from rbrl.exceptions import PlanError
+from rbrl.experiments import RUN_KEYS, Plan, Store, execute
 from rbrl.experiments.tables import MISSING, Cell, Table, count, number, seconds, word
 from studies.reproduction.paper import OURS, key
 

@@ -1,11 +1,12 @@
 """The methods as tables, from their registry. ``python -m studies.reproduction.methods`` prints the page docs/methods.md."""
 
 import sys
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from rbrl.experiments.tables import Table, to_markdown, word
-from rbrl.registry import METHODS, Grid, Method
+from rbrl.registry import METHODS, Method
 from studies.reproduction.paper import published
 
 PAGE = """# Methods
@@ -83,7 +84,7 @@ def searched(method: Method) -> str:
     return "; or ".join("; ".join(_axes(grid)) for grid in method.grids)
 
 
-def _axes(grid: Grid) -> list[str]:
+def _axes(grid: Mapping[str, Sequence[float]]) -> list[str]:
     """Parameters with their values; those with the same values together."""
     names: dict[tuple[float, ...], list[str]] = {}
     for name, values in grid.items():

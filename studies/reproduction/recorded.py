@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from rbrl import __version__
-from rbrl.experiments import RUN_KEYS, Plan, Shelf, Store, expand, machine
+from rbrl.experiments import RUN_KEYS, DatasetLoader, Plan, Store, expand, machine
 from rbrl.experiments.tables import write_text
 
 # Plans and results lie here, the pages that are written about them in docs beside it.
@@ -59,12 +59,12 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Facts]:
 
 def run_keys(plan: Plan) -> dict[Place, str]:
     """The runs of a plan, each with the hash of all that its result depends on."""
-    return {run.place: run.key for run in expand(plan, Shelf(plan.folder))}
+    return {run.place: run.key for run in expand(plan, DatasetLoader(plan.folder))}
 
 
 def search_keys(plan: Plan) -> dict[Place, str]:
     """The searches of a plan, by the run that does them, each with the hash of all that it depends on."""
-    runs = [run for run in expand(plan, Shelf(plan.folder)) if run.tune_key]
+    runs = [run for run in expand(plan, DatasetLoader(plan.folder)) if run.tune_key]
     first = {(*run.place[:2], run.tune_key): run.place for run in reversed(runs)}
     return {run.place: str(run.tune_key) for run in runs if first[(*run.place[:2], run.tune_key)] == run.place}
 

@@ -14,11 +14,11 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from rbrl import RBRLClassifier
+from rbrl import RBRLClassifier, evaluate
 from rbrl.datasets import Dataset, Part
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.experiments.tables import Cell, Table, count, heading, number, seconds, word
-from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
+from rbrl.metrics import PAPER_METRICS, Metric, get_metric, scores_of
 from rbrl.solvers import APG, QuasiNewton, SolverResult
 
 # The names under which the figures show the solvers: the paper's first, ours last.

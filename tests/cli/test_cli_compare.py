@@ -37,7 +37,9 @@ def test_compare_ends_with_a_table_and_a_page(run):
 def test_one_message_that_one_data_set_is_not_tested(run):
     answer, folder = run
     assert "Friedman" not in answer.out
-    assert (answer.out + answer.err).count("Not tested. One data set: its splits share rows") == 1
+    assert (answer.out + answer.err).count(
+        "Not tested. A test needs several data sets: splits of one data set share rows"
+    ) == 1
     assert not (folder / "report" / "tables" / "pairs.csv").exists()
 
 

@@ -73,7 +73,7 @@ def test_help_imports_nothing_heavy():
         "joblib",
         "skops",
         "requests",
-        "pooch",
+        "platformdirs",
     ]
     after = f"import atexit, sys; atexit.register(lambda: print([name for name in {heavy} if name in sys.modules]))"
     answer = python("-c", f"{after}; import rbrl.cli; rbrl.cli.main(['--help'])")

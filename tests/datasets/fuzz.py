@@ -22,7 +22,7 @@ import numpy as np
 
 from rbrl.datasets import load_file, load_parts, read_blocks
 from rbrl.datasets.columns import read_label_names
-from rbrl.datasets.formats.csv import _guess_separator
+from rbrl.datasets.formats.plain_tables import _guess_separator
 from rbrl.exceptions import DataFormatError
 
 from . import oracles

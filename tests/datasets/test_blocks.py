@@ -108,7 +108,12 @@ def test_byte_order_marks_and_latin_1(tmp_path, encoding):
         ("a.csv.gz", b"\x1f\x8b\x08\x00", {}, "damaged gzip file"),
         ("a.svm", b"1 1:2 2:x\n", {}, "line 1: feature 2 must be a finite number; got 'x'"),
         ("a.svm", b"1 1:2\n1 4:1\n", {}, "line 2: feature 4 is not among the 3 features that the model needs"),
-        ("a.svm", b"1 1:2\n", {"labels": 1}, "a svmlight file has its labels in front; got labels=1"),
+        (
+            "a.svm",
+            b"1 1:2\n",
+            {"labels": 1},
+            "labels= goes with ARFF, CSV and Parquet files; this is a svmlight file; got labels=1",
+        ),
         ("a.svm", b'# rbrl: {"n_features": 5, "n_labels": 1}\n0 1:2\n', {}, "it has 5 features; there should be 3"),
         ("a.arff", b"@relation r\n@attribute a numeric\n@data\n1\nx\n", {"n_features": 1}, "line 5: 'a' is numeric"),
         ("a.arff", b"@relation r\n@attribute a numeric\n", {"n_features": 1}, "ends after 2 lines without @data"),

@@ -72,6 +72,6 @@ def test_fast_parser_of_sparse_rows_agrees_with_the_slow_one(rows):
     slow, fast = [reference(sparse_row, line) for line in lines], sparse_fast(COLUMNS, lines)
     if fast is not None:
         assert None not in slow
-        assert fast[0].tolist() == [j for row in slow for j in row]
-        np.testing.assert_array_equal(fast[1], [value for row in slow for value in row.values()])
-        assert fast[2].tolist() == [len(row) for row in slow]
+        assert fast.indices.tolist() == [j for row in slow for j in row]
+        np.testing.assert_array_equal(fast.data, [value for row in slow for value in row.values()])
+        assert np.diff(fast.indptr).tolist() == [len(row) for row in slow]

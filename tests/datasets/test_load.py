@@ -6,7 +6,7 @@ from scipy import sparse
 
 from rbrl import datasets
 from rbrl.datasets import CARDS
-from rbrl.datasets.formats import npz
+from rbrl.datasets.formats.arrays import Npz
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 TABLE_1 = {  # the paper's printed figures
@@ -94,13 +94,13 @@ def test_unknown_name_suggests_a_known_one():
 def test_a_changed_value_is_refused(tmp_path):
     data = datasets.load("yeast")
     data.X[7, 3] += 1e-6
-    npz.write(data, tmp_path / "yeast.npz")
+    Npz().write(data, tmp_path / "yeast.npz")
     with pytest.raises(DataFormatError, match=r"yeast.npz: the sizes are those of yeast but the content is not"):
         datasets.load("yeast", tmp_path)
 
 
 def test_a_wrong_size_is_refused(tmp_path):
     data = datasets.load("yeast")
-    npz.write(datasets.Dataset(data.X[1:], data.Y[1:]), tmp_path / "yeast.npz")
+    Npz().write(datasets.Dataset(data.X[1:], data.Y[1:]), tmp_path / "yeast.npz")
     with pytest.raises(DataFormatError, match=r"this file has \(2416, 103, 14\)"):
         datasets.load("yeast", tmp_path)

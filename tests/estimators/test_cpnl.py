@@ -7,8 +7,7 @@ import pytest
 
 from rbrl import evaluate
 from rbrl.estimators import CPNL
-from rbrl.losses.hinges import costs_of_counts
-from rbrl.losses.label_graph import label_counts, laplacians_of_products
+from rbrl.losses.label_graph import costs_of_counts, label_counts, laplacians_of_products
 from rbrl.solvers import APG
 
 FOLDER = "cpnl_kernel_1_0.1_0.1"

@@ -10,7 +10,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import LabelThresholds
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.registry import REGISTRY
-from rbrl.selection.held_out import held_out_scores
+from rbrl.selection.thresholds import held_out_scores
 
 REFUSING = [name for name, cls in REGISTRY.items() if not cls.takes_missing]
 LEARNERS = [{}, {"kernel": "rbf"}, {"estimator": LogisticRegression()}, {"estimator": GaussianNB()}]

@@ -24,7 +24,7 @@ from rbrl.estimators.training_scores import (
 from rbrl.exceptions import EmptyPredictionsWarning
 from rbrl.metrics import evaluate, f1_example, f1_macro, f1_micro
 from rbrl.selection import PathSearchCV, tune
-from rbrl.selection.held_out import held_out_scores
+from rbrl.selection.thresholds import held_out_scores
 from rbrl.targets import SignedTargets
 
 X, Y = make_multilabel_classification(120, 9, n_classes=5, n_labels=2, random_state=1, allow_unlabeled=False)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rbrl.experiments import Plan, Store, execute
-from rbrl.selection.grid import Predictions
+from rbrl.selection.grid_search import Predictions
 
 METHOD = """
 import numpy as np

@@ -9,7 +9,7 @@ from rbrl import BinaryRelevance, BRLClassifier
 from rbrl.experiments import Plan, execute
 from rbrl.experiments.methods import first_defaults, resolve_params
 from rbrl.experiments.runs import expand
-from rbrl.experiments.specs import Shelf
+from rbrl.experiments.specs import DatasetLoader
 from rbrl.registry import REGISTRY
 
 
@@ -35,7 +35,7 @@ def keys(method, folder=".", **options):
     """Keys of the run and of the tuning of a method on yeast."""
     table = {"datasets": ["yeast"], "splits": {"number": 1}, "methods": {"it": {**method, **options}}}
     plan = Plan.from_dict(table, folder=folder)
-    (run,) = expand(plan, Shelf(plan.folder))
+    (run,) = expand(plan, DatasetLoader(plan.folder))
     return run.key, run.tune_key
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from rbrl.experiments import Plan, PlanError
 from rbrl.experiments.runs import expand
-from rbrl.experiments.specs import Shelf
+from rbrl.experiments.specs import DatasetLoader
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANS = sorted([*(ROOT / "examples").glob("*.toml"), *(ROOT / "studies" / "reproduction" / "plans").glob("*.toml")])
@@ -97,7 +97,7 @@ def test_a_file_that_is_no_plan(tmp_path):
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 def test_our_plans_can_be_run_and_read_back_what_they_write(path):
     plan = Plan.from_toml(path)
-    assert len(expand(plan, Shelf(plan.folder))) == plan.n_runs
+    assert len(expand(plan, DatasetLoader(plan.folder))) == plan.n_runs
     assert Plan.from_text(plan.to_toml(), plan.folder) == plan
 
 

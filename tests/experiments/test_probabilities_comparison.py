@@ -65,9 +65,9 @@ def test_the_report_says_who_has_no_probabilities(store, tmp_path):
     assert results.without_probabilities("hamming_loss") == ()
     page = render_page(results)
     assert "Reliability diagrams" in page
-    assert "No probabilities, and so no value of the metrics that need them: br." in page
+    assert "These methods have no probabilities, and so no values of the metrics that need them: br." in page
     table = ranks_table(results)
-    assert "No probabilities: br. Overall is without the metrics that need them." in table.note
+    assert "Overall leaves out the metrics of probabilities; methods without them: br." in table.note
     overall = table.frame.query("metric == 'Overall'").set_index("method").average_rank
     hamming = table.frame.query("metric == 'hamming_loss'").set_index("method").average_rank
     np.testing.assert_array_equal(overall, hamming)

@@ -115,10 +115,11 @@ def lead(text):
 def test_one_data_set_crowns_nobody_and_is_called_untested_once():
     text = render_page(make_rows(datasets=("sea",)))
     assert lead(text) == (
-        "3 methods on 1 data set, judged by 6 metrics. What follows describes these results; it names no winner."
+        "3 methods on 1 data set, compared by 6 metrics. There is no test, so the sentences below only describe these "
+        "results and name no winner."
     )
     assert text.count("not tested") == 1
-    assert text.count("One data set: its splits share rows") == 1
+    assert text.count("A test needs several data sets: splits of one data set share rows") == 1
     assert '<li class="first">' not in text
     assert "Ranks on sea" in text
 
@@ -126,7 +127,7 @@ def test_one_data_set_crowns_nobody_and_is_called_untested_once():
 def test_too_few_data_sets_for_a_test_crown_nobody_either():
     """Two data sets agree on the order of three methods once in six times, by chance."""
     text = render_page(make_rows(datasets=("sea", "hill")))
-    assert lead(text).endswith("it names no winner.")
+    assert lead(text).endswith("and name no winner.")
     assert text.count("not tested") == 1
     assert text.count("2 data sets are too few to test 3 methods: no result could be significant.") == 1
     assert text.count("too few data sets</span>") == 6
@@ -137,13 +138,13 @@ def test_too_few_data_sets_for_a_test_crown_nobody_either():
 def test_the_headline_names_who_leads_and_where_it_was_tested():
     text = lead(render_page(published_results()))
     assert text == (
-        "9 methods on 10 data sets, judged by 6 metrics. RBRL ranks first on subset accuracy, ranking loss, coverage and "
+        "9 methods on 10 data sets, compared by 6 metrics. RBRL ranks first on subset accuracy, ranking loss, coverage and "
         "average precision, significantly before at least one other method; CLR on Hamming loss; CPNL on F1-example."
     )
     rows = make_rows()
     changed = rows.assign(value=rows.value.where(rows.metric != "coverage", 0.5))
     assert lead(render_page(changed)) == (
-        "3 methods on 4 data sets, judged by 6 metrics. brl ranks first on Hamming loss, subset accuracy, F1-example, "
+        "3 methods on 4 data sets, compared by 6 metrics. brl ranks first on Hamming loss, subset accuracy, F1-example, "
         "ranking loss and average precision, significantly before at least one other method. Not tested: coverage."
     )
 
@@ -220,7 +221,7 @@ def test_verdict_by_few_data_sets_that_agree():
     assert found.level == "chance"
     assert found.sentence.endswith("The methods differ, but 2 data sets are too few to say which.")
     assert "F_F = ∞, critical value ∞, p = 0.042 (exact);" in found.evidence
-    assert "more than ranks can differ by" in found.evidence
+    assert "larger than any possible difference of ranks" in found.evidence
 
 
 def test_verdict_has_wilcoxons_word_where_it_can_speak():
@@ -244,7 +245,10 @@ def test_verdict_on_one_data_set_claims_no_significance():
     found = verdict(compare(results, "hamming_loss"), results)
     assert found.level == "untested"
     assert found.sentence.startswith("On sea, brl is best with 0.2")
-    assert found.evidence == "One data set: its splits share rows, and say little about other data."
+    assert (
+        found.evidence
+        == "A test needs several data sets: splits of one data set share rows, and say little about others."
+    )
 
 
 def test_verdict_on_one_data_set_names_all_that_look_equal():

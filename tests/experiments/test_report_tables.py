@@ -10,10 +10,20 @@ from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
 from rbrl.experiments import Results, all_tables, friedman_table
-from rbrl.experiments.cells import Cell, Table
 from rbrl.experiments.comparison_tables import ablation_table, pairs_table, ranks_table, results_table, time_table
 from rbrl.experiments.page import render_page
-from rbrl.experiments.tables import FORMATS, save_table, to_csv, to_json, to_latex, to_markdown, to_terminal, write_text
+from rbrl.experiments.tables import (
+    FORMATS,
+    Cell,
+    Table,
+    save_table,
+    to_csv,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_terminal,
+    write_text,
+)
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
 
@@ -71,7 +81,7 @@ def test_a_mean_of_one_finished_split_has_a_mark_and_no_deviation(rows):
 
 def test_ablation_counts_lines(rows):
     table = ablation_table(Results.from_rows(rows), "br", "rbrl")
-    assert table.note == "rbrl is better in 24 of 24 lines, br in 0."
+    assert table.note == "rbrl is better in 24 of 24 rows, br in 0."
 
 
 def test_times_are_means(rows):
@@ -83,12 +93,18 @@ def test_times_are_means(rows):
 
 def test_friedman_without_a_test_says_why():
     table = friedman_table(Results.from_rows(make_rows(datasets=("sea",))))
-    assert table.note == "Not tested. One data set: its splits share rows, and say little about other data."
+    assert (
+        table.note
+        == "Not tested. A test needs several data sets: splits of one data set share rows, and say little about others."
+    )
     assert {row[-1].text for row in table.rows} == {"–"}
     failed = friedman_table(Results.from_rows(failing(make_rows(datasets=("sea", "hill")), "sea", "br")))
-    assert failed.note.startswith("Not tested. One data set")
+    assert failed.note.startswith("Not tested. A test needs several")
     alone = friedman_table(Results.from_rows(make_rows(methods=("br",))))
-    assert alone.note == "Nothing is tested: it needs two methods and two data sets on which all have a value."
+    assert (
+        alone.note
+        == "Nothing is tested: a test needs two methods, and two data sets on which all methods have a value."
+    )
 
 
 def test_friedman_of_few_data_sets_is_exact_and_says_what_it_cannot_decide():

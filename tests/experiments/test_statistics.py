@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rbrl.experiments import ranks as ranking
 from rbrl.experiments import statistics as rs
-from rbrl.experiments.statistics import friedman_test, pairwise
-from rbrl.experiments.statistics.pairwise import range_isf, range_sf
+from rbrl.experiments.statistics import range_isf, range_sf
 from rbrl.metrics import PAPER_METRICS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -101,7 +101,7 @@ def test_critical_values_are_those_of_the_textbook(n_methods, nemenyi, dunn):
 
 def test_rbrl_and_cpnl_are_in_one_group_for_ranking_loss(table_3):
     values = table_3["Ral"]
-    best, *_ = pairwise.nemenyi_groups(rs.average_ranks(values, False), len(values))
+    best, *_ = rs.nemenyi_groups(rs.average_ranks(values, False), len(values))
     assert [values.columns[i] for i in best] == ["RBRL", "CPNL", "CLR", "Rank-SVM", "MLFE"]
 
 
@@ -162,12 +162,12 @@ def test_friedman_is_exact_on_few_data_sets_with_ties_and_without(shape, n_diffe
 def test_drawn_orders_agree_with_counted_ones(monkeypatch, n_different):
     values = np.random.default_rng(1).integers(0, n_different, (6, 4))
     counted = rs.friedman(values, True)
-    friedman_test._null_distribution.cache_clear()
-    monkeypatch.setattr(friedman_test, "MAX_COUNTED_PAIRS", 0)
+    ranking._null_distribution.cache_clear()
+    monkeypatch.setattr(ranking, "MAX_COUNTED_PAIRS", 0)
     drawn = rs.friedman(values, True)
-    friedman_test._null_distribution.cache_clear()
+    ranking._null_distribution.cache_clear()
     assert (counted.distribution, drawn.distribution) == ("exact", "permutation")
-    error = np.sqrt(counted.p_value * (1 - counted.p_value) / friedman_test.N_RANDOM_ORDERS)
+    error = np.sqrt(counted.p_value * (1 - counted.p_value) / ranking.N_RANDOM_ORDERS)
     assert drawn.p_value == pytest.approx(counted.p_value, abs=5 * error)
     assert drawn.critical_value == pytest.approx(counted.critical_value, rel=0.2)
 
@@ -176,15 +176,10 @@ def test_drawn_orders_are_the_same_every_time_and_never_impossible():
     values = np.tile(np.arange(8), (5, 1))
     results = []
     for _ in range(2):
-        friedman_test._null_distribution.cache_clear()
+        ranking._null_distribution.cache_clear()
         results.append(rs.friedman(values, True))
     assert results[0].distribution == "permutation"
-    assert (
-        results[0].p_value
-        == results[1].p_value
-        == 1 / (friedman_test.N_RANDOM_ORDERS + 1)
-        == results[0].smallest_p_value
-    )
+    assert results[0].p_value == results[1].p_value == 1 / (ranking.N_RANDOM_ORDERS + 1) == results[0].smallest_p_value
     assert results[0].critical_value == results[1].critical_value
 
 
@@ -238,7 +233,7 @@ def test_wilcoxon_is_scipys_without_ties(n_datasets):
 def test_full_agreement_gives_the_smallest_p_value_of_wilcoxon(n_datasets, n_methods):
     values = np.random.default_rng(0).random((n_datasets, 1)) + np.arange(n_methods)
     values += np.random.default_rng(1).random(values.shape) / 10
-    smallest = pairwise.smallest_wilcoxon_p(n_datasets, n_methods)
+    smallest = rs.smallest_wilcoxon_p(n_datasets, n_methods)
     np.testing.assert_allclose(np.min(rs.wilcoxon_holm(values)), smallest)
     assert smallest == min(1, n_methods * (n_methods - 1) / 2 / 2 ** (n_datasets - 1))
 
@@ -288,7 +283,7 @@ def test_all_tests_agree_with_other_programs_on_one_table(fair_table, metric):
     np.testing.assert_allclose(rs.nemenyi_p_values(values, metric.greater_is_better), nemenyi, atol=1e-6)
     control = values.shape[1] - 1
     raw = [stats.wilcoxon(values[:, control], values[:, j], method="exact").pvalue for j in range(control)]
-    np.testing.assert_allclose(rs.wilcoxon_holm(values, control)[:control], pairwise.holm(raw))
+    np.testing.assert_allclose(rs.wilcoxon_holm(values, control)[:control], rs.holm(raw))
     answer = rs.bayesian_signed_rank(values, metric.greater_is_better, rope=0.005)
     signed = values if metric.greater_is_better else -values
     for j in (0, control // 2):
@@ -357,10 +352,10 @@ def test_wilcoxon_against_a_control_corrects_for_its_pairs_alone():
 @pytest.mark.parametrize(("n_methods", "n_datasets"), [(2, 3), (3, 2), (4, 2), (9, 2)])
 def test_nemenyi_says_nothing_where_the_distance_is_more_than_ranks_can_differ_by(n_methods, n_datasets):
     assert rs.nemenyi_distance(n_methods, n_datasets) > n_methods - 1
-    assert not pairwise.nemenyi_decidable(n_methods, n_datasets)
-    assert pairwise.nemenyi_decidable(n_methods, n_datasets + 1)
-    assert pairwise.nemenyi_groups(np.arange(1, n_methods + 1), n_datasets) == []
-    assert pairwise.nemenyi_groups(np.ones(n_methods), n_datasets + 1) == [tuple(range(n_methods))]
+    assert not rs.nemenyi_decidable(n_methods, n_datasets)
+    assert rs.nemenyi_decidable(n_methods, n_datasets + 1)
+    assert rs.nemenyi_groups(np.arange(1, n_methods + 1), n_datasets) == []
+    assert rs.nemenyi_groups(np.ones(n_methods), n_datasets + 1) == [tuple(range(n_methods))]
 
 
 def test_nemenyi_p_values_and_distance_agree():
@@ -394,7 +389,7 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p_values, alpha):
         if p_values[i] * (len(p_values) - step) > alpha:
             break
         rejected[i] = True
-    np.testing.assert_array_equal(pairwise.holm(p_values) <= alpha, rejected)
+    np.testing.assert_array_equal(rs.holm(p_values) <= alpha, rejected)
 
 
 def test_ranks_and_their_ties():
@@ -405,11 +400,11 @@ def test_ranks_and_their_ties():
 
 
 def test_groups_overlap_but_do_not_nest():
-    assert pairwise.nemenyi_groups([1.0, 2.0, 3.0, 6.0], n_datasets=5) == [(0, 1, 2)]
+    assert rs.nemenyi_groups([1.0, 2.0, 3.0, 6.0], n_datasets=5) == [(0, 1, 2)]
     different = np.zeros((4, 4), dtype=bool)
     different[0, 3] = different[3, 0] = True
-    assert pairwise.groups([4.0, 2.0, 3.0, 1.0], different) == [(3, 1, 2), (1, 2, 0)]
-    assert pairwise.groups([1.0, 2.0], np.ones((2, 2), dtype=bool)) == []
+    assert rs.groups([4.0, 2.0, 3.0, 1.0], different) == [(3, 1, 2), (1, 2, 0)]
+    assert rs.groups([1.0, 2.0], np.ones((2, 2), dtype=bool)) == []
 
 
 @settings(max_examples=100, deadline=None)
@@ -418,7 +413,7 @@ def test_groups_cover_every_pair_of_neighbours_that_does_not_differ(seed, n_meth
     rng = np.random.default_rng(seed)
     different = np.triu(rng.random((n_methods, n_methods)) < density, k=1)
     different |= different.T
-    found = pairwise.groups(np.arange(n_methods), different)
+    found = rs.groups(np.arange(n_methods), different)
     assert all(not different[np.ix_(group, group)].any() for group in found)
     for i in range(n_methods - 1):
         assert different[i, i + 1] or any({i, i + 1} <= set(group) for group in found)
@@ -426,13 +421,13 @@ def test_groups_cover_every_pair_of_neighbours_that_does_not_differ(seed, n_meth
 
 
 def test_mean_and_standard_deviation():
-    mean, std = friedman_test.mean_std([[0.1, 1.0], [0.3, 1.0]])
+    mean, std = ranking.mean_std([[0.1, 1.0], [0.3, 1.0]])
     np.testing.assert_allclose(mean, [0.2, 1.0])
     np.testing.assert_allclose(std, [np.sqrt(0.02), 0.0])
 
 
 def test_one_repetition_has_no_standard_deviation():
-    mean, std = friedman_test.mean_std([0.5])
+    mean, std = ranking.mean_std([0.5])
     assert mean == 0.5
     assert np.isnan(std)
 

@@ -12,7 +12,7 @@ from rbrl.losses import (
     SquaredHinge,
     WeightedSum,
 )
-from rbrl.losses.base import row_weights
+from rbrl.losses.weights import row_weights
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
 # What is looked at, and how it is weighed.

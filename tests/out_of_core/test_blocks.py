@@ -12,8 +12,7 @@ from rbrl.problem import eigen_design, with_constant
 from rbrl.problem.linear import rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.iterate import Iterate
-from rbrl.solvers.line_search import NewtonLineSearch, Ray
+from rbrl.solvers.line_search import Iterate, NewtonLineSearch, Ray
 
 CUTS = ((0, 3), (3, 3), (3, 20), (20, 31), (31, 60))  # one block is empty
 

@@ -18,7 +18,7 @@ import rbrl
 from rbrl import BinaryRelevance, CalibratedMultiLabelClassifier, MLkNN, RBRLClassifier
 from rbrl.decision import LabelThresholds, NonEmpty, TopK
 from rbrl.metrics import expected_calibration_error, log_loss, scores_of
-from rbrl.selection.held_out import check_targets, held_out_scores
+from rbrl.selection.thresholds import check_targets, held_out_scores
 from rbrl.targets import SignedTargets
 
 X, Y = make_multilabel_classification(n_samples=240, n_features=8, n_classes=5, n_labels=2, random_state=0)

@@ -8,8 +8,7 @@ from rbrl import BinaryRelevance, MLkNN, RBRLClassifierCV
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.metrics import METRICS, evaluate
 from rbrl.selection import tune
-from rbrl.selection.choose import Scoring
-from rbrl.selection.path import SearchData
+from rbrl.selection.path import Scoring, SearchData
 
 
 @pytest.fixture

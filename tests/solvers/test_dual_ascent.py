@@ -14,8 +14,8 @@ from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHin
 from rbrl.problem import MatrixDesign, Objective, SpectralDesign
 from rbrl.problem.linear import row_design
 from rbrl.solvers import DualAscent, QuasiNewton
-from rbrl.solvers.auto import SolverRule
 from rbrl.solvers.dual_ascent import Ascent
+from rbrl.solvers.solve import SolverRule
 
 LOSSES = {
     "hinge": SquaredHinge(),

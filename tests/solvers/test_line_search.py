@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_objective
-from rbrl.solvers.iterate import Iterate
-from rbrl.solvers.line_search import NewtonLineSearch, Ray, wolfe_step
+from rbrl.solvers.line_search import Iterate, NewtonLineSearch, Ray, wolfe_step
 
 
 def ray_of(kind="dense", lambdas=(0.7, 0.5, 0.3), seed=0, scale=0.3, l=4):

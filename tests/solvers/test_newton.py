@@ -6,7 +6,7 @@ import pytest
 from problems import DESIGNS, random_objective
 from rbrl.losses import SquaredHinge
 from rbrl.problem.objective import Objective
-from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.line_search import Iterate
 from rbrl.solvers.newton import LabelBlocks, NewtonDirection, hessian_product, row_curvatures
 
 LAMBDAS = (0.7, 0.5, 0.3)

@@ -8,7 +8,7 @@ from rbrl._common.linalg import small_gram
 from rbrl.problem import SpectralDesign, eigen_design
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.factored import Factors
-from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.line_search import Iterate
 from rbrl.solvers.preconditioner import (
     MeanModel,
     PencilSolver,

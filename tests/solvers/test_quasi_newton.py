@@ -13,7 +13,7 @@ from rbrl.losses import SquaredHinge
 from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_constant
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton, factored, quasi_newton
-from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.line_search import Iterate
 from rbrl.solvers.newton import NewtonDirection
 from rbrl.solvers.quasi_newton import QuasiNewtonRun
 
@@ -328,7 +328,8 @@ def test_where_no_step_descends_the_past_is_forgotten_before_the_other_direction
     run.begin(None)
     run.now.rank_share = lambda negligible: 1.0
     moved = 2 * run.now.W
-    run.direction.visit(Iterate(run.objective, moved, run.objective.design.scores(moved), 1e-4))
+    there = Iterate(run.objective, moved, run.objective.design.scores(moved), 1e-4)
+    run.direction.memory.visit(there.W, there.gradient)
     seen = []
     for _ in range(3):
         run.recover_from_failed_step()

@@ -7,7 +7,7 @@ from problems import DESIGNS, central_differences, random_design, random_objecti
 from rbrl.problem import eigen_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.line_search import Iterate
 from rbrl.solvers.preconditioner import first_point, label_coupling, model_start
 
 

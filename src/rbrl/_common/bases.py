@@ -27,9 +27,8 @@ if TYPE_CHECKING:
         def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float: ...
 
 else:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-
-__all__ = ["BaseEstimator", "ClassifierMixin", "Estimator", "all_or_nothing"]
+    from sklearn.base import BaseEstimator
+    from sklearn.base import ClassifierMixin as ClassifierMixin
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # Methods that set the fitted attributes of an estimator.

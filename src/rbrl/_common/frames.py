@@ -5,7 +5,7 @@ pandas and polars are imported only when a data frame of theirs is created.
 
 import numbers
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -320,20 +320,13 @@ def _convert_objects(values: Array) -> LabelValues:
     return LabelValues(filled, dtype)
 
 
-def _number_type(types: Iterable[type]) -> np.dtype[Any] | None:
+def _number_type(types: Collection[type]) -> np.dtype[Any] | None:
     """Return the numeric type that can hold objects of these types; None if one is not numeric or there are none."""
-    types = set(types)
     boolean = (bool, np.bool_)
-    if not types:
-        return None
-    wider: tuple[tuple[Any, Any], ...] = (
-        (boolean, np.bool_),
-        ((*boolean, numbers.Integral), np.int64),
-        ((*boolean, numbers.Real), np.float64),
-    )
-    fitting = (dtype for allowed, dtype in wider if all(issubclass(one, allowed) for one in types))
-    dtype = next(fitting, None)
-    return None if dtype is None else np.dtype(dtype)
+    integral = (*boolean, numbers.Integral)
+    choices: dict[Any, Any] = {np.bool_: boolean, np.int64: integral, np.float64: (*boolean, numbers.Real)}
+    numeric = [dtype for dtype, allowed in choices.items() if all(issubclass(one, allowed) for one in types)]
+    return np.dtype(numeric[0]) if types and numeric else None
 
 
 def check_container(owner: str, container: str) -> str:

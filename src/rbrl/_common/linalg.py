@@ -1,17 +1,14 @@
-"""Linear algebra: singular values, eigenvalues and Gram matrices, and a limit on the number of threads."""
+"""Linear algebra: singular values, eigenvalues and Gram matrices; and the order of scores in rows."""
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
-from threadpoolctl import threadpool_limits
 
-from rbrl._common.typing import FloatArray, Matrix, issparse
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
 
 # A Gram matrix squares the singular values. Below this share of the largest one, their digits are lost.
 GRAM_FLOOR = 1e-4
@@ -19,7 +16,7 @@ GRAM_FLOOR = 1e-4
 EXACT_BELOW = 1000
 # Number of entries of a dense block of rows of a projected Gram matrix: 32 MB.
 GRAM_BLOCK_ENTRIES = 2**22
-# Number of entries of a sparse matrix that are squared at a time: 1 MB.
+# Number of entries of a sparse matrix that are squared at a time, if its rows are shorter: 1 MB.
 SPARSE_ENTRIES = 2**16
 # Eigenvalues above this share of the largest one are accurate to four digits in double precision.
 # Smaller ones are computed again from the rest of the matrix.
@@ -29,38 +26,6 @@ ACCURATE_SHARE = 1e-11
 NOISE_SHARE = 1e-28
 # The same limit if only the Gram matrix is known, whose own rounding is larger.
 GRAM_NOISE_SHARE = 1e-14
-
-_lock = threading.Lock()
-_n_users = 0
-_limits: threadpool_limits | None = None
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit BLAS and OpenMP to one thread, so that a run gives the same digits whatever runs beside it.
-
-    The limit belongs to the whole process. It is lifted when the last of the concurrent users leaves.
-
-    Examples
-    --------
-    >>> from threadpoolctl import threadpool_info
-    >>> import numpy
-    >>> with one_thread():
-    ...     max(library["num_threads"] for library in threadpool_info())
-    1
-    """
-    global _n_users, _limits
-    with _lock:
-        _n_users += 1
-        if _n_users == 1:
-            _limits = threadpool_limits(1)
-    try:
-        yield
-    finally:
-        with _lock:
-            _n_users -= 1
-            if _n_users == 0 and _limits is not None:
-                _limits.restore_original_limits()
 
 
 def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -252,10 +217,17 @@ def whiten(
 
 def squares(X: Matrix, axis: int = 0) -> FloatArray:
     """Return the sums of squares of the columns, or of the rows with ``axis=1``."""
-    if issparse(X):
-        X = sum_duplicates(X)
-        return _row_squares(X) if axis else _column_squares(X)
-    return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
+    if not issparse(X):
+        return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
+    X = sum_duplicates(X)
+    sums = np.zeros(X.shape[1 - axis])
+    # Some rows at a time are squared. The sums of a block are as long as a row of X.
+    step = max(1, max(SPARSE_ENTRIES, X.shape[1]) * X.shape[0] // max(X.nnz, 1))
+    for start in range(0, X.shape[0], step):
+        block = X[start : start + step].astype(np.float64)
+        place = slice(start, start + step) if axis else slice(None)
+        sums[place] += np.asarray(block.power(2).sum(axis=axis)).ravel()
+    return sums
 
 
 def sum_duplicates(X: Any) -> Any:
@@ -263,29 +235,6 @@ def sum_duplicates(X: Any) -> Any:
     X = X.tocsr(copy=not X.has_canonical_format)
     X.sum_duplicates()
     return X
-
-
-def _column_squares(X: Any) -> FloatArray:
-    """Return the sums of squares of the columns of a CSR matrix, some entries at a time."""
-    sums = np.zeros(X.shape[1])
-    # Every sum is as long as a row of X.
-    step = max(SPARSE_ENTRIES, X.shape[1])
-    for start in range(0, X.nnz, step):
-        part = slice(start, start + step)
-        sums += np.bincount(X.indices[part], np.square(X.data[part], dtype=np.float64), X.shape[1])
-    return sums
-
-
-def _row_squares(X: Any) -> FloatArray:
-    """Return the sums of squares of the rows of a CSR matrix, some rows at a time."""
-    sums = np.zeros(X.shape[0])
-    step = max(1, SPARSE_ENTRIES * X.shape[0] // max(X.nnz, 1))
-    for start in range(0, X.shape[0], step):
-        indptr = X.indptr[start : start + step + 1]
-        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        entries = np.square(X.data[indptr[0] : indptr[-1]], dtype=np.float64)
-        sums[start : start + step] = np.bincount(rows, entries, len(indptr) - 1)
-    return sums
 
 
 def gram_matrix(X: Matrix) -> FloatArray:
@@ -302,3 +251,112 @@ def projected_gram(X: Matrix, V: FloatArray) -> FloatArray:
         Z = np.asarray(X[start : start + step] @ V)
         total += Z.T @ Z
     return total
+
+
+def best_columns(F: FloatArray, k: int) -> IntArray:
+    """Return the columns of the k largest scores of each row, best first.
+
+    Of equal scores, the first column comes first. All columns are returned if there are at most k.
+
+    Parameters
+    ----------
+    F : array (n_rows, n_columns)
+        Scores.
+    k : int
+
+    Returns
+    -------
+    array (n_rows, k) of int
+
+    Examples
+    --------
+    >>> best_columns(np.array([[0.1, 0.7, 0.7], [3.0, 1.0, 2.0]]), 2)
+    array([[1, 2],
+           [0, 2]])
+    """
+    k = min(k, F.shape[1])
+    # If there are many labels, a partition and a sort of k columns cost much less than a sort of all.
+    kth_score = np.partition(F, F.shape[1] - k, axis=1)[:, F.shape[1] - k, None]
+    above = kth_score < F
+    tied = kth_score == F
+    n_free = k - np.count_nonzero(above, axis=1, keepdims=True)
+    rows = np.flatnonzero(np.count_nonzero(tied, axis=1, keepdims=True) > n_free)
+    tied[rows] &= tied[rows].cumsum(axis=1) <= n_free[rows]
+    columns = np.nonzero(above | tied)[1].reshape(-1, k)
+    order = np.argsort(-np.take_along_axis(F, columns, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1)
+
+
+def descending_order(F: FloatArray, later_first: bool = False) -> IntArray:
+    """Return the columns of each row in the order of descending scores.
+
+    Columns with equal scores come in any order, or the later column comes first. For the second, the
+    tied columns are sorted as integers, which is faster than a stable sort of the scores.
+
+    Parameters
+    ----------
+    F : array (n_rows, n_columns)
+        Scores.
+    later_first : bool, default=False
+        Whether the later one of two columns with equal scores comes first.
+
+    Returns
+    -------
+    array (n_rows, n_columns) of int
+    """
+    order = np.argsort(-F, axis=1)
+    if not later_first:
+        return order
+    scores = np.take_along_axis(F, order, axis=1)
+    tied = np.flatnonzero((scores[:, 1:] == scores[:, :-1]).any(axis=1))
+    # A key is the pair (number of the tie, column counted from the right) as one integer.
+    n_columns = F.shape[1]
+    tie = np.zeros((len(tied), n_columns), dtype=np.int32 if n_columns**2 < 2**31 else np.int64)
+    np.cumsum(scores[tied, 1:] != scores[tied, :-1], axis=1, out=tie[:, 1:])
+    tie *= n_columns
+    keys = tie + (n_columns - 1 - order[tied]).astype(tie.dtype)
+    keys.sort(axis=1)
+    order[tied] = n_columns - 1 - (keys - tie)
+    return order
+
+
+def last_of_tie(scores: Array) -> IntArray:
+    """Return the position of the last score that equals each score.
+
+    Parameters
+    ----------
+    scores : array (n_rows, n_columns)
+        Scores in descending order in each row.
+
+    Returns
+    -------
+    array (n_rows, n_columns) of int
+
+    Examples
+    --------
+    >>> last_of_tie(np.array([[3.0, 2.0, 2.0, 1.0]]))
+    array([[0, 2, 2, 3]])
+    """
+    n_columns = scores.shape[1]
+    position = np.broadcast_to(np.arange(n_columns), scores.shape)
+    tied = scores[:, 1:] == scores[:, :-1]
+    if not tied.any():
+        return position
+    position = position.copy()
+    position[:, :-1][tied] = n_columns
+    return np.minimum.accumulate(position[:, ::-1], axis=1)[:, ::-1]
+
+
+def first_of_tie(scores: Array) -> IntArray:
+    """Return the position of the first score that equals each score.
+
+    Parameters
+    ----------
+    scores : array (n_rows, n_columns)
+        Scores in descending order in each row.
+
+    Returns
+    -------
+    array (n_rows, n_columns) of int
+    """
+    return scores.shape[1] - 1 - last_of_tie(scores[:, ::-1])[:, ::-1]

@@ -17,15 +17,14 @@ MODULES = {
     "rbrl.explanations": ("rbrl.inspection",),
     "rbrl.onnx": ("rbrl.interop.onnx",),
     "rbrl.report": (
-        "rbrl.experiments", "rbrl.experiments.tables", "rbrl.experiments.cells", "rbrl.experiments.comparison",
-        "rbrl.experiments.comparison_tables", "rbrl.experiments.verdicts", "rbrl.experiments.results",
+        "rbrl.experiments", "rbrl.experiments.tables", "rbrl.experiments.comparison",
+        "rbrl.experiments.comparison_tables", "rbrl.experiments.results",
         "rbrl.experiments.page", "rbrl.experiments.label_figures",
     ),
     "rbrl.report.figures": ("rbrl.experiments.figures", "rbrl.experiments.label_figures"),
     "rbrl.search": ("rbrl.selection", "rbrl.selection.path", "rbrl.registry"),
     "rbrl.statistics": (
-        "rbrl.experiments.statistics", "rbrl.experiments.statistics.pairwise",
-        "rbrl.experiments.statistics.friedman_test",
+        "rbrl.experiments.statistics", "rbrl.experiments.ranks",
     ),
     "rbrl.torch": ("rbrl.interop.torch",),
 }  # fmt: skip
@@ -60,7 +59,7 @@ def import_old_module(name: str, stacklevel: int) -> ModuleType:
     ...     warnings.simplefilter("ignore", DeprecationWarning)
     ...     module = import_old_module("rbrl.statistics", stacklevel=1)
     >>> module.ranks.__module__
-    'rbrl.experiments.statistics.friedman_test'
+    'rbrl.experiments.ranks'
     """
     if name in sys.modules:
         return sys.modules[name]

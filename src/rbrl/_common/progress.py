@@ -1,7 +1,7 @@
 """Progress of long computations, shown as nothing, as lines of a log or as a live view in a terminal.
 
 A class counts the progress of each kind of work and sends it to a :class:`Display`: `Passes` of a fit,
-`Models` of a search, `Transfer` of a download, and `rbrl.experiments.Progress` of a comparison.
+`Models` of a search, and `rbrl.experiments.Progress` of a comparison.
 """
 
 import math
@@ -370,37 +370,3 @@ class Models(_Progress):
 
     def _draw(self) -> "Table":
         return bar(self.n_done, max(self.n_models, 1), self.text())
-
-
-class Transfer:
-    """Download of a file, with a bar in a terminal and nothing elsewhere.
-
-    Parameters
-    ----------
-    name : str
-    """
-
-    def __init__(self, name: str) -> None:
-        self._display = display_for(verbose=False)
-        self._columns = None
-        if isinstance(self._display, Live):
-            from rich.progress import Progress
-
-            # The live view draws these columns; they never start a view themselves.
-            self._columns = Progress(auto_refresh=False)
-            self._task = self._columns.add_task(name, total=None)
-            self._display.view(self._columns.get_renderable)
-
-    def update(self, done: int | None = None, total: int | None = None) -> None:
-        """Show the numbers of received bytes and of all bytes.
-
-        Parameters
-        ----------
-        done, total : int, optional
-        """
-        if self._columns is not None:
-            self._columns.update(self._task, completed=done, total=total)
-
-    def close(self) -> None:
-        """Close the bar."""
-        self._display.close()

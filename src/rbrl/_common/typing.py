@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import NDArray
 from scipy import sparse
 
 Array: TypeAlias = NDArray[Any]
@@ -24,9 +25,4 @@ if TYPE_CHECKING:
         """Function of SciPy, with a type from which mypy learns that other matrices are arrays."""
 
 else:
-    from scipy.sparse import issparse
-
-__all__ = [
-    "Array", "ArrayLike", "BoolArray", "FloatArray", "IntArray", "LabelNames", "Matrix",
-    "MatrixLike", "issparse",
-]  # fmt: skip
+    from scipy.sparse import issparse as issparse

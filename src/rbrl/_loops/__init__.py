@@ -21,8 +21,6 @@ from types import ModuleType
 
 from rbrl.exceptions import SlowLoopsWarning
 
-__all__ = ["COMPILED", "WHY_PLAIN", "rows"]
-
 
 def _explain_plain_loops(error: ImportError) -> str:
     """Return the likely reason why the loops are not compiled on this machine, and a remedy."""
@@ -48,8 +46,9 @@ rows: ModuleType
 try:
     from rbrl._loops import _core as rows  # type: ignore[attr-defined,no-redef,unused-ignore]
 except ImportError as error:
-    from rbrl._loops import reference as rows
+    from rbrl._loops import reference
 
+    rows = reference
     COMPILED = False
     WHY_PLAIN = _explain_plain_loops(error)
     # Only the main process warns, not every worker.

@@ -8,15 +8,14 @@ Hinges of the ranking SVMs are on pairs of labels. The pairs of row i have the i
 from collections.abc import Iterator
 
 import numpy as np
+from scipy import sparse
 
 from rbrl._common.typing import Array
-from rbrl._loops.row_steps import _row_of
-from rbrl._loops.row_steps import dual_ascent_dense as dual_ascent_dense
-from rbrl._loops.row_steps import dual_ascent_kernel as dual_ascent_kernel
-from rbrl._loops.row_steps import dual_ascent_sparse as dual_ascent_sparse
 
 # Largest number of pairs that are computed at a time, so that they fit into a cache.
 MOST_PAIRS = 200_000
+# Norm of the gradient at which Newton's method for a row ends, relative to the first one.
+ROW_ACCURACY = 0.01
 
 
 def _slack(Y: Array, F: Array) -> Array:
@@ -153,6 +152,11 @@ def pairwise_hinge_line(
     return float(value), float(joint)
 
 
+def _row_of(start: Array) -> Array:
+    """Return the row of each entry of a CSR matrix, or of each pair."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
 def column_dots(A: Array, B: Array, joint: bool) -> Array:
     """Return the inner products of the columns of A and B. With `joint`, every entry is their sum."""
     out = np.einsum("kj,kj->j", A, B)
@@ -187,16 +191,10 @@ def clipped_dual_maximum(
     best = at = 0.0
     theta = min(1.0, reach)
     for _ in range(30):
-        over2 = 0.0
-        slope = linear - 2 * theta * quadratic
-        curvature = 2 * quadratic
-        for s in sigma:
-            over = theta * s - limit
-            if over > 0:
-                over2 += over * over
-                slope -= s * over / ridge
-                curvature += s * s / ridge
-        value = theta * linear - theta * theta * quadratic - over2 / (2 * ridge)
+        over = np.maximum(theta * sigma - limit, 0.0)
+        slope = linear - 2 * theta * quadratic - float(sigma @ over) / ridge
+        curvature = 2 * quadratic + float(np.sum(sigma[over > 0] ** 2)) / ridge
+        value = theta * linear - theta * theta * quadratic - float(over @ over) / (2 * ridge)
         if value > best:
             best, at = value, theta
         if curvature <= 0:
@@ -254,10 +252,7 @@ def ascend_gram(
     K: Array, scores: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
     biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
-    """Run a pass of dual coordinate ascent over the rows in `order`.
-
-    Update alpha, the scores (n_labels, n) and the biases in place.
-    """
+    """Ascend over the rows in `order`; change alpha, the scores (n_labels, n) and the biases."""
     moved = np.empty_like(biases)
     for i in order:
         f = scores[:, i] + biases
@@ -270,10 +265,7 @@ def ascend_rows(
     data: Array, indices: Array, indptr: Array, norms: Array, W: Array, start: Array, winner: Array, loser: Array,
     margin: Array, cap: Array, alpha: Array, biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
-    """Run a pass of dual coordinate ascent over the CSR rows in `order`.
-
-    Update alpha, the weights W and the biases in place.
-    """
+    """Ascend over the CSR rows in `order`; change alpha, the weights W and the biases."""
     moved = np.empty_like(biases)
     for i in order:
         x = data[indptr[i] : indptr[i + 1]]
@@ -326,10 +318,7 @@ def pair_slacks(F: Array, start: Array, winner: Array, loser: Array, margin: Arr
 
 
 def pair_products(F: Array, start: Array, winner: Array, loser: Array, curvatures: Array, R: Array) -> None:
-    """Add the product of a Hessian and F to R.
-
-    The Hessian is that of half the sum over pairs of curvature times squared score difference.
-    """
+    """Add F times the Hessian of half the sum of curvature times squared score difference to R."""
     rows = _row_of(start)
     pair_sums(start, winner, loser, curvatures * (F[rows, winner] - F[rows, loser]), -1.0, R)
 
@@ -340,3 +329,120 @@ def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) 
         x = data[indptr[i] : indptr[i + 1]]
         columns = indices[indptr[i] : indptr[i + 1]]
         G[np.ix_(columns, columns)] += np.multiply.outer(np.outer(x, x), H[i])
+
+
+class _RowVisit:
+    """The step of dual ascent on one row, from the scores of the row.
+
+    The subproblem of a row is to minimise loss(z) + |z - centre|^2 / (2 q) over its scores z. The
+    loss consists of squared hinges and of a quadratic form. The module `rbrl.solvers.dual_ascent`
+    explains the dual problem.
+    """
+
+    def __init__(
+        self, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
+        graph: tuple[Array, Array, Array], ridge: float, Z: Array,
+    ) -> None:  # fmt: skip
+        self.squares = squares
+        self.Y = Y
+        self.weights = weights
+        self.hinge = hinge, costs
+        self.pairs = pairs, margin
+        self.graph = sparse.csr_array(graph, shape=(Y.shape[1], Y.shape[1])).toarray()
+        self.ridge = ridge
+        self.Z = Z
+        self.loss = 0.0
+
+    def evaluate(self, i: int, z: Array) -> tuple[float, Array, Array]:
+        """Return value, gradient and Hessian of the loss of row i at scores z."""
+        Y = self.Y[i : i + 1]
+        weights = self.weights[i : i + 1]
+        data = Y, z[None], weights
+        # With weights of entries, the quadratic form has their mean as its weight.
+        weight = np.where(Y != 0, weights, 0.0).sum() / max(np.count_nonzero(Y), 1)
+        gradient = weight * (self.graph @ z)
+        hessian = weight * self.graph
+        value = 0.5 * float(z @ gradient)
+        value += squared_hinge(*data, *self.hinge, gradient[None])[0]
+        value += pairwise_hinge(*data, *self.pairs, gradient[None])[0]
+        squared_hinge_labels(*data, *self.hinge, hessian)
+        pairwise_hinge_labels(*data, *self.pairs, hessian)
+        return value, gradient, hessian
+
+    def minimise(self, i: int, z: Array, centre: Array, q: float) -> tuple[Array, Array]:
+        """Minimise the subproblem by Newton's method from z; return its scores and the loss gradient."""
+        loss, gradient, hessian = self.evaluate(i, z)
+        value = loss + np.sum((z - centre) ** 2) / (2 * q)
+        first = np.linalg.norm(gradient + (z - centre) / q)
+        for _ in range(50):
+            residual = gradient + (z - centre) / q
+            if np.linalg.norm(residual) <= ROW_ACCURACY * first:
+                break
+            step = np.linalg.solve(hessian + np.eye(len(z)) / q, -residual)
+            length = 1.0
+            for _ in range(31):
+                there = z + length * step
+                loss, gradient, hessian = self.evaluate(i, there)
+                new = loss + np.sum((there - centre) ** 2) / (2 * q)
+                if new <= value + 1e-4 * length * (step @ residual) + 1e-14 * abs(value):
+                    break
+                length *= 0.5
+            z = there
+            value = new
+        return z, gradient
+
+    def change(self, i: int, scores: Array) -> Array:
+        """Maximise the dual over row i; return the change of its variables, divided by the ridge."""
+        q = self.squares[i] / self.ridge
+        _, old, _ = self.evaluate(i, self.Z[i])
+        loss, gradient, _ = self.evaluate(i, scores)
+        self.loss += loss
+        self.Z[i] = scores
+        if q > 0:
+            self.Z[i], gradient = self.minimise(i, scores, scores + q * old, q)
+        return (old - gradient) / self.ridge
+
+
+def dual_ascent_dense(
+    X: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
+    graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array, W: Array, Z: Array,
+) -> float:  # fmt: skip
+    """Maximise the dual over one row after the other.
+
+    Return the sum of the losses of the rows when they were visited. Z has the scores whose loss
+    gradients, times -1, are the dual variables. Z and W change in place. The graph is the CSR matrix
+    of a quadratic form in the scores of a row.
+    """
+    graph = graph_data, graph_indices, graph_indptr
+    visit = _RowVisit(squares, Y, weights, hinge, costs, pairs, margin, graph, ridge, Z)
+    for i in order:
+        W += np.outer(X[i], visit.change(i, X[i] @ W))
+    return float(visit.loss)
+
+
+def dual_ascent_sparse(
+    data: Array, indices: Array, indptr: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array,
+    pairs: float, margin: float, graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array,
+    W: Array, Z: Array,
+) -> float:  # fmt: skip
+    """Do the same as :func:`dual_ascent_dense` for the rows of a sparse matrix."""
+    X = sparse.csr_array((data, indices, indptr), shape=(len(Y), len(W))).toarray()
+    graph = graph_data, graph_indices, graph_indptr
+    return dual_ascent_dense(X, squares, Y, weights, hinge, costs, pairs, margin, *graph, ridge, order, W, Z)
+
+
+def dual_ascent_kernel(
+    K: Array, scores: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float,
+    margin: float, graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array, W: Array,
+    Z: Array,
+) -> float:  # fmt: skip
+    """Do the same as :func:`dual_ascent_dense` for some rows of a kernel model.
+
+    K has the kernel values of these rows with each other, and `scores` has their scores before the
+    first visit. The changes of their coefficients are added to W.
+    """
+    graph = graph_data, graph_indices, graph_indptr
+    visit = _RowVisit(squares, Y, weights, hinge, costs, pairs, margin, graph, ridge, Z)
+    for i in order:
+        W[i] += visit.change(i, scores[i] + K[i] @ W)
+    return float(visit.loss)

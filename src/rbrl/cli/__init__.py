@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from rbrl._common.extras import explain_import_error
+from rbrl._common.environment import explain_import_error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -297,7 +297,7 @@ def evaluate(
 
     from rbrl.experiments.tables import Table, heading, number, show_tables, word
     from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
-    from rbrl.selection.grid import Predictions
+    from rbrl.selection.grid_search import Predictions
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = _load_model(model)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.typing import Array, IntArray, MatrixLike
 
 if TYPE_CHECKING:

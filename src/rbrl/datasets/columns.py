@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import overload
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from rbrl._common.checks import users_level
 from rbrl.datasets.formats import (
     LabelChoice,
     ReadOptions,
@@ -22,8 +20,9 @@ from rbrl.datasets.formats import (
     name_file_in_errors,
     open_bytes,
     quote,
+    warn_guess,
 )  # fmt: skip
-from rbrl.exceptions import DataFormatError, GuessWarning
+from rbrl.exceptions import DataFormatError
 
 # Chooses columns by the names of all columns and the labels that the file declares.
 ColumnChoice = Callable[[Sequence[str], int | None], list[int]]
@@ -275,10 +274,8 @@ def drop_index_columns(path: Path, names: Sequence[str], options: ReadOptions, w
     if index and warn:
         name = names[min(index)]
         what = f"column {quote(name)}" if name else "first column, which has no name,"
-        text = (
-            f"its {what} is taken for the row index of pandas and left out; if it is a feature, give it another name."
-        )
-        warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=users_level())
+        guess = "is taken for the row index of pandas and left out; if it is a feature, give it another name."
+        warn_guess(path, f"its {what} {guess}")
     return [j for j in range(len(names)) if j not in index]
 
 
@@ -345,8 +342,9 @@ def _parse_label_names(content: bytes | str) -> list[str]:
     return names
 
 
-def write_label_names(names: Sequence[str], path: Path) -> None:
-    """Write Mulan's XML file; an existing XML file of another kind is not overwritten."""
+def write_label_names(names: Sequence[str], data_path: Path) -> None:
+    """Write Mulan's XML file of a data file; an existing file of another kind is not overwritten."""
+    path = xml_path(data_path)
     if path.exists():
         read_label_names(path)  # raises an error if the file is of another kind
     with create_text(path) as stream:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,7 +122,7 @@ class Dataset:
         fields["feature_names"] = _check_names("feature", feature_names, self.n_features)
         fields["label_names"] = _check_names("label", label_names, self.n_labels)
         fields["categorical_index"] = _check_indexes("categorical_index", categorical_index, self.n_features)
-        fields["splits"] = MappingProxyType({k: self._check_split(k, v) for k, v in (splits or {}).items()})
+        fields["splits"] = {k: self._check_split(k, v) for k, v in (splits or {}).items()}
 
     def _check_split(self, name: str, split: tuple[ArrayLike, ArrayLike]) -> Split:
         train, test = (_check_indexes(f"split {name!r}", part, self.n_samples) for part in split)
@@ -190,13 +189,11 @@ class Dataset:
         DataFormatError
             A column is missing, or the model does not know a feature.
         """
-        features = match_names("feature", self.feature_names, columns.feature_names, owner)
-        labels = match_names("label", self.label_names, columns.label_names, owner)
-        if features is not None and len(features) < self.n_features:
+        features = self._match("feature", columns, owner)
+        labels = self._match("label", columns, owner)
+        if len(features) < self.n_features:
             name = self.feature_names[min(set(range(self.n_features)) - set(features))]
             raise DataFormatError(f"its feature {name!r} is not one that {owner}: leave it out with ignore={name!r}")
-        features = self._check_count("features", features, self.n_features, columns.n_features, owner)
-        labels = self._check_count("labels", labels, self.n_labels, columns.n_labels, owner)
         if features == list(range(self.n_features)) and labels == list(range(self.n_labels)):
             return self
         return replace(
@@ -208,11 +205,13 @@ class Dataset:
             categorical_index=np.flatnonzero(np.isin(features, self.categorical_index)),
         )
 
-    @staticmethod
-    def _check_count(what: str, found: list[int] | None, n_columns: int, wanted: int | None, owner: str) -> list[int]:
+    def _match(self, what: str, columns: Columns, owner: str) -> list[int]:
         """Return the columns found by name; without names, all columns, which must be as many as wanted."""
+        n_columns, wanted = (getattr(one, f"n_{what}s") for one in (self, columns))
+        names, wanted_names = (getattr(one, f"{what}_names") for one in (self, columns))
+        found = match_names(what, names, wanted_names, owner)
         if found is None and wanted not in (None, n_columns):
-            raise DataFormatError(f"it has {n_columns} {what}; {owner} {wanted} {what}")
+            raise DataFormatError(f"it has {n_columns} {what}s; {owner} {wanted} {what}s")
         return list(range(n_columns)) if found is None else found
 
     def __len__(self) -> int:

@@ -2,29 +2,28 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.columns import Columns, find_feature_columns
+from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import LabelChoice, ReadOptions, format_error, name_file_in_errors
-from rbrl.datasets.formats.table import Table
+from rbrl.datasets.formats import (
+    Format,
+    LabelChoice,
+    ReadOptions,
+    format_error,
+    name_file_in_errors,
+)
+from rbrl.datasets.formats import row_blocks as row_blocks
+from rbrl.datasets.formats.arff import Arff
+from rbrl.datasets.formats.arrays import Mat, Npz
+from rbrl.datasets.formats.plain_tables import Csv, Parquet
+from rbrl.datasets.formats.svmlight import Svmlight
 from rbrl.exceptions import DataFormatError
 
-# Each module of `rbrl.datasets.formats` has a function `write`, and a function `tables` or `read`.
-FORMAT_MODULES: dict[str, Any] = {
-    name: import_module(f"rbrl.datasets.formats.{name}")
-    for name in ("arff", "csv", "mat", "npz", "parquet", "svmlight")
-}
-TABLE_FORMATS = {"arff", "csv", "parquet"}  # features and labels are columns of one table
-GZIP_FORMATS = {"arff", "csv", "svmlight"}
-FORMAT_OF_ENDING = {f".{name}": name for name in FORMAT_MODULES} | {
-    ".tsv": "csv", ".pq": "parquet", ".svm": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight",
-}  # fmt: skip
+FORMATS: dict[str, Format] = {one.name: one for one in (Arff(), Csv(), Mat(), Npz(), Parquet(), Svmlight())}
+FORMAT_OF_ENDING = {ending: one for one in FORMATS.values() for ending in one.endings}
 
 
 def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | None = None, **options: Any) -> Dataset:
@@ -100,14 +99,11 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     array([[0, 1],
            [1, 1]], dtype=int8)
     """
-    path, kind = _check_file(path, format)
+    path, file_format = _check_file(path, format)
     read_options = ReadOptions(labels=labels, **options)
     with name_file_in_errors(path):
-        _check_options(kind, read_options)
-        if kind in TABLE_FORMATS:
-            dataset = Table.join(FORMAT_MODULES[kind].tables(path, read_options)).to_dataset(read_options)
-        else:
-            dataset = FORMAT_MODULES[kind].read(path, read_options)
+        _check_options(file_format, read_options)
+        dataset = file_format.read(path, read_options)
         return dataset if read_options.columns is None else dataset.matching(read_options.columns)
 
 
@@ -146,23 +142,15 @@ def load_parts(
     >>> [part.n_samples for part in load_parts(path, labels=-2, rows=2)]
     [2, 1]
     """
-    path, kind = _check_file(path, format)
-    if kind not in TABLE_FORMATS and kind != "svmlight":
-        whole = load_file(path, labels, format=format, **options)
-        blocks = zip(row_blocks(whole.X, rows), row_blocks(whole.Y, rows))
-        return (replace(whole, X=X, Y=Y, splits={}) for X, Y in blocks)
-    return _read_parts(path, kind, ReadOptions(labels=labels, **{"max_bytes": sys.maxsize, **options}), rows)
+    path, file_format = _check_file(path, format)
+    read_options = ReadOptions(labels=labels, **{"max_bytes": file_format.max_bytes, **options})
+    return _read_parts(path, file_format, read_options, rows)
 
 
-def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Iterator[Dataset]:
-    if kind in TABLE_FORMATS:
-        tables = FORMAT_MODULES[kind].tables(path, options, rows)
-        parts = (table.to_dataset(options) for table in tables)
-    else:
-        parts = FORMAT_MODULES["svmlight"].parts(path, options, rows)
+def _read_parts(path: Path, file_format: Format, options: ReadOptions, rows: int) -> Iterator[Dataset]:
     with name_file_in_errors(path):
-        _check_options(kind, options)
-        for part in parts:
+        _check_options(file_format, options)
+        for part in file_format.parts(path, options, rows):
             yield part if options.columns is None else part.matching(options.columns)
 
 
@@ -221,36 +209,21 @@ def read_blocks(
     >>> [X.shape for X in read_blocks(path, n_features=2, block_size=2)]
     [(2, 2), (1, 2)]
     """
-    path, kind = _check_file(path, format)
-    size = block_size or sys.maxsize
+    path, file_format = _check_file(path, format)
     columns = n_features if isinstance(n_features, Columns) else Columns(n_features)
     options = ReadOptions(
-        labels=labels, max_bytes=sys.maxsize, first_feature=first_feature, ignore=ignore, columns=columns
+        labels, ignore=ignore, max_bytes=file_format.max_bytes, first_feature=first_feature, columns=columns
     )
-    blocks: Iterator[Matrix]
-    if kind in TABLE_FORMATS:
-        choose = partial(find_feature_columns, path, options, columns)
-        blocks = (table.matrix for table in FORMAT_MODULES[kind].tables(path, options, size, choose))
-    elif kind == "svmlight":
-        blocks = FORMAT_MODULES["svmlight"].features(path, options, columns, size)
-    else:
-        blocks = row_blocks(load_file(path, labels, format=format, ignore=ignore, columns=columns).X, size)
     n_rows = 0
     with name_file_in_errors(path):
-        _check_options(kind, options)
-        for X in blocks:
+        _check_options(file_format, options)
+        for X in file_format.features(path, options, columns, block_size or sys.maxsize):
             if X.shape[1] != columns.n_features:
                 raise format_error(f"it has {X.shape[1]} features; there should be {columns.n_features}")
             n_rows += X.shape[0]
             yield X
         if not n_rows:
             raise format_error(f"it has {n_rows} rows")
-
-
-def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
-    """Yield the rows of a matrix, at most `size` at a time."""
-    for start in range(0, X.shape[0], size):
-        yield X[start : start + size]
 
 
 def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, labels_first: bool = False) -> None:
@@ -280,9 +253,9 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
     0,2,1,1
     """
     path = Path(path)
-    kind = find_format(path, format)
+    file_format = find_format(path, format)
     with name_file_in_errors(path):
-        FORMAT_MODULES[kind].write(dataset, path, **({"labels_first": labels_first} if kind in TABLE_FORMATS else {}))
+        file_format.write(dataset, path, labels_first)
 
 
 def convert(
@@ -322,29 +295,36 @@ def convert(
     return dataset
 
 
-def _check_options(kind: str, options: ReadOptions) -> None:
+def _check_options(file_format: Format, options: ReadOptions) -> None:
     """Refuse options for tables if the file has another format."""
-    for name in ("ignore", "positive"):
-        if getattr(options, name) and kind not in TABLE_FORMATS:
-            raise format_error(f"{name}= goes with ARFF, CSV and Parquet files; this is a {kind} file")
+    for name in ("labels", "ignore", "positive") if not file_format.has_columns else ():
+        value = getattr(options, name)
+        if value is not None and not (isinstance(value, tuple) and not value):
+            what = f"this is a {file_format.name} file; got {name}={value!r}"
+            raise format_error(f"{name}= goes with ARFF, CSV and Parquet files; {what}")
 
 
-def find_format(path: Path, name: str | None = None) -> str:
-    """Return the format of a file: `name`, or the format of its ending."""
-    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    name = name or FORMAT_OF_ENDING.get(ending)
-    if name not in FORMAT_MODULES:
+def find_format(path: Path, name: str | None = None) -> Format:
+    """Return the format of a file: the one with this name, or the format of its ending."""
+    ending = file_ending(path)
+    file_format = FORMATS.get(name) if name else FORMAT_OF_ENDING.get(ending)
+    if file_format is None:
         known = ", ".join(FORMAT_OF_ENDING)
         raise DataFormatError(
             f"{path}: the ending {ending!r} belongs to no format: rename the file, with one of {known}, "
-            f"or, in Python, pass format=, one of {sorted(FORMAT_MODULES)}"
+            f"or, in Python, pass format=, one of {sorted(FORMATS)}"
         )
-    if path.suffix == ".gz" and name not in GZIP_FORMATS:
-        raise DataFormatError(f"{path}: {name} files are not read or written packed; unpack it first")
-    return name
+    if path.suffix == ".gz" and not file_format.may_be_packed:
+        raise DataFormatError(f"{path}: {file_format.name} files are not read or written packed; unpack it first")
+    return file_format
 
 
-def _check_file(path: str | Path, format: str | None) -> tuple[Path, str]:
+def file_ending(path: Path) -> str:
+    """Return the ending of a file in lower case, without .gz."""
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
+
+
+def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")

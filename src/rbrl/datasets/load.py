@@ -1,7 +1,6 @@
 """`load`: find a data set of the catalogue in a folder or download it, and check its content."""
 
 import difflib
-import gzip
 import json
 import os
 import time
@@ -10,13 +9,13 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-import numpy as np
 from scipy import sparse
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense
-from rbrl._common.progress import Transfer
+from rbrl._common.progress import bar, display_for
 from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.files import load_file, save_file
@@ -25,8 +24,12 @@ from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 WHOLE_SET_ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
 PART_ENDINGS = ("-train.arff", "-test.arff")
+if TYPE_CHECKING:
+    from rich.table import Table
+
 MAX_DOWNLOAD_BYTES = 512 << 20
 MAX_DESCRIPTION_BYTES = 1 << 20
+DOWNLOAD_BLOCK_BYTES = 1 << 16
 
 
 class DownloadError(DatasetNotFoundError):
@@ -72,7 +75,7 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
         raise DatasetNotFoundError(f"no data set is called {name!r}. {hint}")
     card = CARDS[name]
     if data_home is None and name == "yeast" and (path := find_yeast()):
-        return check_content(read_yeast(path), card, path)
+        return check_content(load_file(path, -card.n_labels), card, path)
     folders = []
     for folder in _search_folders(data_home):
         folders.append(folder)
@@ -98,7 +101,7 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
 
 
 def _search_folders(data_home: str | Path | None) -> Iterator[Path]:
-    """Yield the folders to search; the cache comes last, since its location needs the package pooch."""
+    """Yield the folders to search; the cache comes last, since its location needs the package platformdirs."""
     yield from (Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA")) if folder)
     yield cache_folder()
 
@@ -107,7 +110,8 @@ def cache_folder() -> Path:
     """Return the folder for downloads: RBRL_CACHE, or the user's cache folder."""
     if cache := os.environ.get("RBRL_CACHE"):
         return Path(cache)
-    return Path(import_extra("pooch", "data", "Loading a data set that is in no folder you named").os_cache("rbrl"))
+    platformdirs = import_extra("platformdirs", "data", "Loading a data set that is in no folder you named")
+    return Path(platformdirs.user_cache_dir("rbrl"))
 
 
 def check_content(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
@@ -168,18 +172,6 @@ def find_yeast() -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def read_yeast(path: Path) -> Dataset:
-    """Read the yeast file of river: features, then labels; faster than the reader of CSV files."""
-    n_labels = CARDS["yeast"].n_labels
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            names = stream.readline().strip().split(",")
-            values = np.loadtxt(stream, delimiter=",", ndmin=2)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataFormatError(f"{path}: not the yeast file expected in the package river: {error}") from error
-    return Dataset(values[:, :-n_labels], values[:, -n_labels:], names[:-n_labels], names[-n_labels:], name="yeast")
-
-
 def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes: int = MAX_DOWNLOAD_BYTES) -> Dataset:
     """Download a data set and return it; no file is kept. A terminal shows a progress bar.
 
@@ -195,29 +187,43 @@ def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes:
         Largest size of a file.
     """
     assert card.address is not None
-    limits = {"timeout": timeout, "deadline": deadline}
     urls = card.address.urls
     with TemporaryDirectory(prefix="rbrl-") as folder:
         if card.address.openml:
-            description = _download(urls[0], Path(folder, "description.json"), MAX_DESCRIPTION_BYTES, **limits)
+            description = Path(folder, "description.json")
+            _download(urls[0], description, timeout, deadline, MAX_DESCRIPTION_BYTES)
             urls = (_parse_description(urls[0], description),)
         paths = [Path(folder, f"{card.name}-{i}.arff") for i in range(len(urls))]
         for url, path in zip(urls, paths):
-            _download(url, path, max_bytes, **limits)
+            _download(url, path, timeout, deadline, max_bytes)
         return read_files(paths, None, card.address.labels)
 
 
-def _download(url: str, path: Path, max_bytes: int, *, timeout: float, deadline: float) -> Path:
-    bar = _DownloadProgress(url, max_bytes, time.monotonic() + deadline)
-    pooch, requests = (import_extra(name, "data", "Downloading a data set") for name in ("pooch", "requests"))
-    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, chunk_size=1 << 16)
+def _download(url: str, path: Path, timeout: float, deadline: float, max_bytes: int) -> None:
+    requests = import_extra("requests", "data", "Downloading a data set")
+    end = time.monotonic() + deadline
+    display = display_for(verbose=False)
+    n_bytes = 0
+    n_expected = 0
+
+    def draw() -> "Table":
+        return bar(n_bytes, max(n_expected, n_bytes), path.name)
+
     try:
-        downloader(url, str(path), None)
+        with requests.get(url, stream=True, timeout=timeout) as response, path.open("wb") as file:
+            response.raise_for_status()
+            n_expected = int(response.headers.get("Content-Length", 0))
+            for block in response.iter_content(DOWNLOAD_BLOCK_BYTES):
+                n_bytes += file.write(block)
+                if n_bytes > max_bytes:
+                    raise DownloadError(f"{url} is larger than {max_bytes} bytes")
+                if time.monotonic() > end:
+                    raise DownloadError(f"{url} sent only {n_bytes} bytes within the time allowed")
+                display.view(draw)
     except (requests.RequestException, ValueError, OSError) as error:
         raise DownloadError(f"download from {url} failed: {error}") from error
     finally:
-        bar.close()
-    return path
+        display.close()
 
 
 def _parse_description(url: str, description: Path) -> str:
@@ -229,32 +235,3 @@ def _parse_description(url: str, description: Path) -> str:
     if not str(found).startswith(("https://", "http://")):
         raise DownloadError(f"{url} names the file {found!r}, which is not a web address")
     return str(found)
-
-
-class _DownloadProgress:
-    """A progress bar for pooch, which also stops downloads that are too large or too slow."""
-
-    def __init__(self, url: str, max_bytes: int, end: float):
-        self.url = url
-        self.max_bytes = max_bytes
-        self.end = end
-        self.done = 0
-        self.total = None  # set by pooch
-        self._progress = Transfer(url.rpartition("/")[2])
-
-    def update(self, n_bytes: int) -> None:
-        """Add the number of new bytes."""
-        self.done += n_bytes
-        if self.done > self.max_bytes:
-            raise DownloadError(f"{self.url} is larger than {self.max_bytes} bytes")
-        if time.monotonic() > self.end:
-            raise DownloadError(f"{self.url} sent only {self.done} bytes within the time allowed")
-        self._progress.update(self.done, self.total)
-
-    def reset(self) -> None:
-        """Restart the count."""
-        self.done = 0
-
-    def close(self) -> None:
-        """Remove the progress bar."""
-        self._progress.close()

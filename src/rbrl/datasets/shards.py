@@ -1,12 +1,11 @@
 """`Shards`: a data set in several files, of which one is in memory at a time; `write_shards` writes them."""
 
 import glob
+import pickle
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -16,24 +15,12 @@ from rbrl._common.checks import check_number, users_level
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset, Part, stack_rows
-from rbrl.datasets.files import (
-    FORMAT_MODULES,
-    FORMAT_OF_ENDING,
-    TABLE_FORMATS,
-    find_format,
-    load_file,
-    load_parts,
-)  # fmt: skip
-from rbrl.datasets.formats import LabelChoice, ReadOptions, format_error, name_file_in_errors
+from rbrl.datasets.files import FORMAT_OF_ENDING, file_ending, find_format, load_file, load_parts
+from rbrl.datasets.formats import LabelChoice, format_error, name_file_in_errors
+from rbrl.datasets.formats.arrays import Npz
 from rbrl.exceptions import DataFormatError
 
-# Fields of a data set that the NPZ copy of its rows does not contain.
-FIELDS_BESIDE_COPY = (
-    "feature_names", "label_names", "name", "categorical_index", "first_feature", "first_label", "ignored", "label_words",
-)  # fmt: skip
-
 Paths = str | Path | Iterable[str | Path]
-FileStamp = tuple[int, int]  # size and time of the last change
 
 
 class Shards(Sequence[Part]):
@@ -50,8 +37,8 @@ class Shards(Sequence[Part]):
     paths : folder, file, pattern such as ``folder/*.npz``, or sequence of paths
         The files. A folder or a pattern stands for all its data files, sorted by name.
     cache : bool or folder, default=True
-        Keep an NPZ copy of a file that is read a second time, since other formats are slow to
-        parse. Copies are in a temporary folder, inside the folder given here if there is one,
+        Keep a copy of a file that is read a second time, unless it is an NPZ file, since other
+        formats are slow to parse. Copies are in a temporary folder, inside the folder given here if there is one,
         and are removed with this object. A warning says if the disk is too full. False: no copies.
     **options
         Options of :func:`load_file`.
@@ -121,7 +108,7 @@ class Shards(Sequence[Part]):
             if path == self._first:
                 return first
         owner = f"{self._first.name}, the first shard, has"
-        if find_format(path, options.get("format")) in TABLE_FORMATS:
+        if find_format(path, options.get("format")).has_columns:
             # Only the first file may show the meaning of the words of a label.
             options["columns"] = Columns(label_words=self._columns.label_words)
             if self._columns.label_names is not None:
@@ -157,47 +144,47 @@ class Shards(Sequence[Part]):
 
 
 class _Copies:
-    """NPZ copies of files that are slow to parse, made when a file is read for the second time."""
+    """Copies of files that are slow to parse, made when a file is read for the second time."""
 
     def __init__(self, cache: bool | str | Path, options: dict[str, Any]):
         self.cache = cache
         self.options = options
         self.folder: tempfile.TemporaryDirectory[str] | None = None
-        # For each file that was read: its stamp, its copy, and the fields that the copy does not contain.
-        self.seen: dict[Path, tuple[FileStamp, Path | None, dict[str, Any]]] = {}
+        # For each file that was read: its size, the time of its last change, and its copy.
+        self.seen: dict[Path, tuple[tuple[int, int], Path | None]] = {}
 
     def get(self, path: Path) -> Dataset | None:
         """Return the data set of a file that has a copy and has not changed since, or None."""
-        stamp, copy, fields = self.seen.get(path, (None, None, {}))
+        stamp, copy = self.seen.get(path, (None, None))
         if copy is None or stamp != _stamp(path):
             return None
-        options = ReadOptions(max_bytes=sys.maxsize, sparse_labels=self.options.get("sparse_labels", False))
-        return replace(FORMAT_MODULES["npz"].read(copy, options), **fields)
+        with copy.open("rb") as stream:
+            return pickle.load(stream)
 
     def add(self, path: Path, dataset: Dataset) -> None:
         """Record that a file was parsed; make a copy if it was parsed before."""
-        if not self.cache or find_format(path, self.options.get("format")) == "npz":
+        if not self.cache or find_format(path, self.options.get("format")).name == "npz":
             return
         stamp = _stamp(path)
         was_seen = path in self.seen and self.seen[path][0] == stamp
-        copy = self._write(path, dataset) if was_seen else None
-        self.seen[path] = (stamp, copy, {key: getattr(dataset, key) for key in FIELDS_BESIDE_COPY})
+        self.seen[path] = (stamp, self._write(path, dataset) if was_seen else None)
 
     def _write(self, path: Path, dataset: Dataset) -> Path | None:
         if self.folder is None:
             parent = None if self.cache is True else str(self.cache)
             self.folder = tempfile.TemporaryDirectory(prefix="rbrl-shards-", dir=parent)
-        copy = Path(self.folder.name, f"{len(self.seen)}-{path.name}.npz")
+        copy = Path(self.folder.name, f"{len(self.seen)}-{path.name}.pickle")
         n_free = shutil.disk_usage(self.folder.name).free
         try:
             if n_free < 2 * (_count_bytes(dataset.X) + _count_bytes(dataset.Y)):
                 raise OSError(f"{n_free} bytes are free")
-            FORMAT_MODULES["npz"].write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
+            with copy.open("wb") as stream:
+                pickle.dump(dataset, stream)
         except OSError as error:
             warnings.warn(
-                f"There is no room in {self.folder.name} for the rows of {path} ({error}). The file will be parsed in every "
-                "pass, which may take several times as long. Name another folder with cache=, or convert the files once "
-                "with rbrl.datasets.write_shards(shards, folder).",
+                f"There is no room in {self.folder.name} for the rows of {path} ({error}). The file will be parsed in "
+                "every pass, which may take several times as long. Name another folder with cache=, or convert the files "
+                "once with rbrl.datasets.write_shards(shards, folder).",
                 stacklevel=users_level(),
             )
             self.cache = False
@@ -205,7 +192,7 @@ class _Copies:
         return copy
 
 
-def _stamp(path: Path) -> FileStamp:
+def _stamp(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_size, found.st_mtime_ns
 
@@ -254,7 +241,7 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
 def _find_files(where: str | Path, options: dict[str, Any]) -> list[Path]:
     if Path(where).is_dir():
-        found = [path for path in Path(where).iterdir() if path.is_file() and _ending(path) in FORMAT_OF_ENDING]
+        found = [path for path in Path(where).iterdir() if path.is_file() and file_ending(path) in FORMAT_OF_ENDING]
     else:
         names = [where] if Path(where).is_file() else glob.glob(str(where), recursive=True)
         found = [Path(name) for name in names if Path(name).is_file()]
@@ -262,14 +249,10 @@ def _find_files(where: str | Path, options: dict[str, Any]) -> list[Path]:
         raise FileNotFoundError(
             f"no data files: {where}; name a folder of them, a pattern such as 'folder/*.npz', or a list"
         )
-    endings = sorted({_ending(path) for path in found})
+    endings = sorted({file_ending(path) for path in found})
     if len(endings) > 1 and options.get("format") is None:
         raise DataFormatError(f"{where}: shards are files of one format. Got the endings {', '.join(endings)}.")
     return sorted(found)
-
-
-def _ending(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def write_shards(
@@ -317,7 +300,7 @@ def write_shards(
     paths: list[Path] = []
     for dataset in _regroup(_read_source(source, rows_per_shard, labels, options), rows_per_shard):
         paths.append(folder / f"part-{len(paths):05d}.npz")
-        FORMAT_MODULES["npz"].write(dataset, paths[-1], compressed=False)
+        Npz().write(dataset, paths[-1], compressed=False)
     if not paths:
         raise ValueError(f"There are no rows to write to {folder}: the source is empty.")
     return Shards(paths)

@@ -3,19 +3,46 @@
 Learn them from scores of samples that the model was not trained on, such as those of
 cross-validation. The scores of training samples are too good, and thresholds learned from them are
 wrong. Missing labels (NaN) are left out.
+
+The F1 metrics and the Hamming loss are optimised exactly. A metric does not change between two
+neighbouring scores, and cumulative sums over the sorted scores give its value at every threshold.
 """
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.typing import ArrayLike, FloatArray, IntArray, MatrixLike
-from rbrl.decision.best_thresholds import ThresholdMetric, best_global_threshold, best_label_thresholds
-from rbrl.decision.rules import DecisionRule, as_labels, as_scores, make_positive
+from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl.decision.rules import DecisionRule, as_labels, as_scores, make_positive, relevant_labels
 
+# Metrics whose best threshold is found exactly, with one threshold for all labels or one for each
+# label, and the criterion that finds it.
+_EXACT_GLOBAL = {"hamming_loss": "errors", "f1_micro": "f1", "f1_samples": "rows", "f1_example": "rows"}
+_EXACT_LABEL = {"hamming_loss": "errors", "f1_macro": "f1", "f1_weighted": "f1"}
+# Number of thresholds to try for another metric: for all labels together, and for each label in
+# each round over the labels.
+_N_GLOBAL_CANDIDATES = 100
+_N_LABEL_CANDIDATES = 20
+_N_ROUNDS = 2
 # Distance of the outer candidates of a sample's threshold from its lowest and its highest score.
 _OUTER_DISTANCE = 0.1
+
+
+class LabelMetric(Protocol):
+    """The attributes of a `rbrl.metrics.Metric` of labels that the search for a threshold uses."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def greater_is_better(self) -> bool: ...
+    @property
+    def function(self) -> Callable[..., float]: ...
+
+
+# Metric of a threshold: the name of a metric that is optimised exactly, or a record of a label metric.
+ThresholdMetric: TypeAlias = str | LabelMetric
 
 
 class GlobalThreshold(DecisionRule):
@@ -24,7 +51,9 @@ class GlobalThreshold(DecisionRule):
     Parameters
     ----------
     metric : {"f1_micro", "f1_samples", "hamming_loss"} or record of `rbrl.metrics`, default="f1_micro"
-        Metric that the threshold is best for; see `best_global_threshold`.
+        Metric that the threshold is best for. The named metrics are optimised exactly, also as
+        records; "f1_samples" is the record `f1_example`. For another metric of labels, 100
+        thresholds are tried, spread evenly over the sorted scores.
     start : float, default=0
         Natural threshold of the scores; 0.5 for probabilities.
     never_empty : bool, default=False
@@ -68,8 +97,10 @@ class GlobalThreshold(DecisionRule):
         -------
         self
         """
-        options: dict[str, Any] = {"sample_weight": sample_weight, "never_empty": self.never_empty}
-        self.threshold_ = best_global_threshold(scores, Y, self.metric, self.start, **options)
+        self.threshold_ = best_global_threshold(
+            scores, Y, self.metric, self.start, sample_weight=sample_weight,
+            never_empty=self.never_empty,
+        )  # fmt: skip
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
@@ -86,7 +117,9 @@ class LabelThresholds(DecisionRule):
     Parameters
     ----------
     metric : {"f1_macro", "f1_weighted", "hamming_loss"} or record of `rbrl.metrics`, default="f1_macro"
-        Metric that the thresholds are best for; see `best_label_thresholds`.
+        Metric that the thresholds are best for. The named metrics are optimised exactly, also as
+        records. Another metric of labels is improved one label after the other, which finds a
+        local optimum.
     start : float, default=0
         Natural threshold of the scores; 0.5 for probabilities.
 
@@ -173,9 +206,8 @@ class RowThreshold(DecisionRule):
                 "A row threshold is learned from samples with relevant and irrelevant labels. "
                 f"Got {len(F)} samples, none of which has both."
             )
-        weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)
+        weights = _row_weights(sample_weight, F)[has_pair]
         F = F[has_pair]
-        weights = weights[has_pair]
         target = ideal_row_thresholds(F, np.where(known, T, np.nan)[has_pair], self.rule)
         # The data are centred, because rounding of a large common constant would hide differences.
         centre = np.average(F, axis=0, weights=weights)
@@ -200,11 +232,6 @@ def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle"
     the middle of the gap, or lies 0.1 beyond the outermost score. Of several best gaps, the rule
     "middle" takes the widest one, and an outer side only if no other is best. The rule "smallest"
     takes the lowest one, and counts tied scores as a gap.
-
-    Examples
-    --------
-    >>> ideal_row_thresholds([[1.0, 2.0, 4.0]], [[0, 0, 1]])
-    array([3.])
     """
     if rule not in ("middle", "smallest"):
         raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
@@ -234,3 +261,187 @@ def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
     errors = np.where(is_gap, errors, errors.shape[1])
     best = errors == errors.min(axis=1, keepdims=True)
     return np.argmax(np.where(best, np.pad(width, ((0, 0), (1, 1))), -1.0), axis=1)
+
+
+def best_global_threshold(
+    scores: MatrixLike, Y: MatrixLike, metric: ThresholdMetric = "f1_micro", start: float = 0.0, *,
+    sample_weight: ArrayLike | None = None, never_empty: bool = False,
+) -> float:  # fmt: skip
+    """Find the threshold for all labels that is best for a metric; see :class:`GlobalThreshold`.
+
+    Of equally good thresholds, the nearest to `start` is returned. For a metric that is not
+    optimised exactly, 100 thresholds are tried, spread evenly over the sorted scores.
+    """
+    F = as_scores(scores)
+    T, known = as_labels(Y, F)
+    criterion = _check_metric(metric, _EXACT_GLOBAL, sample_weight)
+    if not known.any():
+        return float(start)
+    if not isinstance(criterion, str):
+        candidates = _candidates(F[known], start, _N_GLOBAL_CANDIDATES)
+        predicted = (relevant_labels(F - threshold, never_empty) for threshold in candidates)
+        return _nearest_best(candidates, [_value(criterion, T, known, labels) for labels in predicted], start)
+    weights = _row_weights(sample_weight, F)
+    if criterion == "rows":
+        return _best_threshold(*_sample_f1_curve(F, T, known, weights, never_empty), start)
+    weights = np.broadcast_to(weights[:, None], F.shape)
+    always = np.zeros(F.shape, dtype=bool)
+    if never_empty:
+        always[np.arange(len(F)), F.argmax(axis=1)] = True
+    base = float((weights * T)[always & known].sum()), float(weights[always & known].sum())
+    free = known & ~always
+    return _best_threshold(*_curve(F[free], T[free], weights[free], criterion, base), start)
+
+
+def best_label_thresholds(
+    scores: MatrixLike, Y: MatrixLike, metric: ThresholdMetric = "f1_macro", start: float = 0.0, *,
+    sample_weight: ArrayLike | None = None,
+) -> FloatArray:  # fmt: skip
+    """Find the threshold of each label that is best for a metric; see :class:`LabelThresholds`.
+
+    Of equally good thresholds, the nearest to `start` is returned. A metric that is not optimised
+    exactly is improved one label after the other, with 20 thresholds each, in two rounds. This
+    finds a local optimum.
+    """
+    F = as_scores(scores)
+    T, known = as_labels(Y, F)
+    criterion = _check_metric(metric, _EXACT_LABEL, sample_weight)
+    if not isinstance(criterion, str):
+        return _improve_label_by_label(F, T, known, criterion, start)
+    w = _row_weights(sample_weight, F)
+    curves = (_curve(f[k], t[k], w[k], criterion) for f, t, k in zip(F.T, T.T, known.T))
+    return np.array([_best_threshold(*curve, start) for curve in curves])
+
+
+def _improve_label_by_label(
+    F: FloatArray, T: BoolArray, known: BoolArray, metric: LabelMetric, start: float
+) -> FloatArray:
+    """Choose the best of some thresholds for one label after the other, until none changes."""
+    thresholds = np.full(F.shape[1], float(start))
+    predicted = thresholds < F
+    for _ in range(_N_ROUNDS):
+        before = thresholds.copy()
+        for j, f in enumerate(F.T):
+            if not known[:, j].any():
+                continue
+            spread = _candidates(f[known[:, j]], start, _N_LABEL_CANDIDATES)
+            candidates = np.unique([*spread, thresholds[j]])
+            values = []
+            for candidate in candidates:
+                predicted[:, j] = f > candidate
+                values.append(_value(metric, T, known, predicted))
+            thresholds[j] = _nearest_best(candidates, values, start)
+            predicted[:, j] = f > thresholds[j]
+        if np.array_equal(before, thresholds):
+            break
+    return thresholds
+
+
+def _check_metric(metric: ThresholdMetric, exact: dict[str, str], sample_weight: ArrayLike | None) -> ThresholdMetric:
+    """Return the criterion that optimises a metric exactly, or else the metric itself."""
+    if isinstance(metric, str):
+        if metric not in exact:
+            raise ValueError(f"metric must be one of {', '.join(exact)}, or a metric record. Got {metric!r} instead.")
+        return exact[metric]
+    if getattr(metric, "needs", None) != "labels":
+        raise ValueError(f"A threshold can only be tuned for a metric of labels. Got {metric!r} instead.")
+    criterion = exact.get(metric.name, metric)
+    if sample_weight is not None and not isinstance(criterion, str):
+        raise ValueError(
+            f"sample_weight needs a metric that is optimised exactly: {', '.join(exact)}. Got {metric.name} instead; "
+            "leave sample_weight out, or choose one of these."
+        )
+    return criterion
+
+
+def _row_weights(sample_weight: ArrayLike | None, F: FloatArray) -> FloatArray:
+    weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != F.shape[:1]:
+        raise ValueError(
+            f"sample_weight must have a weight for each of the {len(F)} samples. Got shape {weights.shape}."
+        )
+    return weights
+
+
+def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolArray) -> float:
+    """Return the metric of predicted labels, negated if it is a loss."""
+    if known.all():
+        value = metric.function(T, predicted)
+    else:
+        value = metric.function(np.where(known, T, np.nan), predicted, missing="ignore")
+    return value if metric.greater_is_better else -value
+
+
+def _curve(
+    scores: FloatArray, relevant: BoolArray, weights: FloatArray, criterion: str, base: tuple[float, float] = (0.0, 0.0)
+) -> tuple[FloatArray, FloatArray]:
+    """Return falling scores, and F1 or the negated errors with 0, 1, ... of them predicted.
+
+    Some entries are predicted at every threshold; `base` is the weight of the relevant entries
+    among them, and of all of them.
+    """
+    order = np.argsort(-scores, kind="stable")
+    w = weights[order]
+    hits = base[0] + np.concatenate([[0.0], np.cumsum(w * relevant[order])])
+    predicted = base[1] + np.concatenate([[0.0], np.cumsum(w)])
+    if criterion == "errors":
+        return scores[order], 2.0 * hits - predicted
+    size = predicted + hits[-1]
+    return scores[order], np.divide(2.0 * hits, size, out=np.zeros_like(hits), where=size > 0)
+
+
+def _sample_f1_curve(
+    F: FloatArray, T: BoolArray, known: BoolArray, weights: FloatArray, never_empty: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return falling scores, and the summed F1 of the samples with 0, 1, ... of them predicted.
+
+    An entry that passes the threshold changes the F1 of its sample. The F1 of two empty sets is 1.
+    Missing labels are neither relevant nor predicted.
+    """
+    order = np.argsort(-F, axis=1, kind="stable")
+    falling = np.take_along_axis(F, order, axis=1)
+    relevant, counted = (np.take_along_axis(M, order, axis=1) for M in (T & known, known))
+    hits, predicted = (np.cumsum(M, axis=1, dtype=np.float64) for M in (relevant, counted))
+    size = predicted + hits[:, -1:]
+    # The size is 0 if no label of the sample is predicted or relevant.
+    f1 = np.divide(2.0 * hits, size, out=np.ones_like(hits), where=size > 0)
+    f1_of_empty_set = (hits[:, -1:] == 0).astype(np.float64)
+    changes = weights[:, None] * np.diff(np.hstack([f1_of_empty_set, f1]), axis=1)
+    free = slice(int(never_empty), None)
+    flat = falling[:, free].ravel()
+    by_score = np.argsort(-flat, kind="stable")
+    return flat[by_score], np.concatenate([[0.0], np.cumsum(changes[:, free].ravel()[by_score])])
+
+
+def _best_threshold(falling: FloatArray, values: FloatArray, start: float) -> float:
+    """Return the best threshold between distinct scores of a curve."""
+    if not len(falling):
+        return float(start)
+    separates = np.concatenate([[True], falling[1:] != falling[:-1], [True]])
+    return _nearest_best(_thresholds_between(falling, start)[separates], values[separates], start)
+
+
+def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
+    """Return thresholds above, between and below scores: `start` in its gap, else the middle."""
+    margin = 0.1 * (falling[0] - falling[-1]) or 0.1
+    upper = np.concatenate([[np.inf], falling])
+    lower = np.concatenate([falling, [-np.inf]])
+    with np.errstate(invalid="ignore"):
+        middle = np.concatenate([[falling[0] + margin], (falling[1:] + falling[:-1]) / 2, [falling[-1] - margin]])
+    # Rounding can put the middle of two neighbours on the upper one, which must stay above.
+    middle = np.where(middle >= upper, lower, middle)
+    return np.where((lower <= start) & (start < upper), start, middle)
+
+
+def _candidates(scores: FloatArray, start: float, n_candidates: int) -> FloatArray:
+    """Return thresholds spread evenly over the distinct scores, and `start`."""
+    thresholds = _thresholds_between(np.unique(scores)[::-1], start)
+    picked = np.unique(np.linspace(0, len(thresholds) - 1, n_candidates).round().astype(int))
+    return np.unique([*thresholds[picked], start])
+
+
+def _nearest_best(candidates: FloatArray, values: ArrayLike, start: float) -> float:
+    """Return the candidate nearest to `start` among those that are best up to rounding."""
+    values = np.asarray(values)
+    best = candidates[values >= values.max() - 1e-12 * max(1.0, float(np.abs(values).max()))]
+    return float(best[np.argmin(np.abs(best - start))])

@@ -30,7 +30,7 @@ from rbrl.estimators.validation import (
     validate_labelled_rows,
     validate_rows,
 )
-from rbrl.losses.base import mean_weights
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.sources import feature_blocks
 from rbrl.targets import SignedTargets, agreed_names, label_matrix
 

@@ -43,8 +43,8 @@ from rbrl.estimators.training_scores import (
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import APPROXIMATIONS
 from rbrl.losses import Loss
-from rbrl.losses.base import mean_weights
 from rbrl.losses.label_graph import LabelCounts
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import as_blocks
 from rbrl.problem.objective import LARGEST_BLOCK
 from rbrl.scales import NUCLEAR_WITH_MAX_RANK, InterceptStrength, Strength, Width, intercept_column

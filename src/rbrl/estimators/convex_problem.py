@@ -40,7 +40,7 @@ from rbrl.solvers import (
     Solver,
     solve_and_certify,
 )
-from rbrl.solvers.auto import SolverRule
+from rbrl.solvers.solve import SolverRule
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier

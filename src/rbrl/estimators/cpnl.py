@@ -9,8 +9,7 @@ from rbrl.estimators.base import Filling
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.training_scores import Threshold
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
-from rbrl.losses.hinges import costs_of_counts
-from rbrl.losses.label_graph import LabelCounts, laplacians_of_products
+from rbrl.losses.label_graph import LabelCounts, costs_of_counts, laplacians_of_products
 from rbrl.scales import InterceptStrength, Strength, Width
 from rbrl.solvers import Solver
 

@@ -10,8 +10,8 @@ from rbrl._common.checks import check_row_weights, users_level
 from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
-from rbrl.losses.base import apply_class_weights
 from rbrl.losses.label_graph import LabelCounts, label_counts
+from rbrl.losses.weights import apply_class_weights
 from rbrl.targets import SignedTargets
 
 # Values of the parameter `class_weight`: "balanced"; or a dict from labels, by column or name, to the weight of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rbrl._common.memory import available_bytes
+from rbrl._common.environment import available_bytes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.forms import (

@@ -17,8 +17,8 @@ from rbrl.estimators.entries import check_classes
 from rbrl.estimators.forms import LINEAR, form_of
 from rbrl.estimators.validation import store_columns, validate_labelled_rows
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.losses.base import mean_weights
 from rbrl.losses.label_graph import label_counts
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
 from rbrl.scales import intercept_column
 from rbrl.targets import SignedTargets, are_label_sets, label_matrix

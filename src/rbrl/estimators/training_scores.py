@@ -22,7 +22,7 @@ from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix, isspars
 from rbrl.decision import GlobalThreshold, LabelThresholds
 from rbrl.exceptions import EmptyPredictionsWarning
 from rbrl.losses import Loss
-from rbrl.losses.base import mean_weights
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.design import Survey
 from rbrl.problem import Design
 

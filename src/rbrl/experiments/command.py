@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -110,7 +110,7 @@ class CommandClassifier(ClassifierMixin, Estimator):
         Parameters
         ----------
         deep : bool, default=True
-            Ignored; it is there for scikit-learn.
+            Ignored; scikit-learn passes it.
 
         Returns
         -------
@@ -272,8 +272,10 @@ def _digest(X: Any) -> str:
 class _Process:
     """Running command that waits for folders."""
 
+    # Processor time that all commands of this process have reported.
+    reported_seconds = 0.0
+
     def __init__(self, words: tuple[str, ...], folder: str | None) -> None:
-        self.seconds = 0.0
         self.n_answers = 0
         self.words = words
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
@@ -283,6 +285,10 @@ class _Process:
             )
         except OSError as error:
             raise CommandError(f"the command {shlex.join(words)!r} cannot be started: {error}.") from error
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.requests = self.process.stdin
+        self.answers = self.process.stdout
 
     @property
     def is_alive(self) -> bool:
@@ -290,11 +296,10 @@ class _Process:
 
     def ask(self, folder: Path) -> dict[str, Any]:
         """Send a folder to the command, and return its answer."""
-        requests, answers = self._pipes()
         try:
-            requests.write(f"{folder}\n")
-            requests.flush()
-            line = answers.readline()
+            self.requests.write(f"{folder}\n")
+            self.requests.flush()
+            line = self.answers.readline()
         except BrokenPipeError:
             line = ""
         self.n_answers += bool(line)
@@ -313,25 +318,20 @@ class _Process:
             )
         if answer.get("error"):
             raise CommandError(f"{shlex.join(self.words)}: {answer['error']}")
-        self.seconds += sum(float(answer.get(f"{name}_seconds", 0.0)) for name in ("fit", "predict"))
+        seconds = (float(answer.get(f"{name}_seconds", 0.0)) for name in ("fit", "predict"))
+        _Process.reported_seconds += sum(seconds)
         return answer
 
     def close(self) -> None:
         """End the process."""
-        requests, answers = self._pipes()
-        requests.close()
+        self.requests.close()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        answers.close()
+        self.answers.close()
         self.errors.close()
-
-    def _pipes(self) -> tuple[TextIO, TextIO]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        return self.process.stdin, self.process.stdout  # type: ignore[return-value]
 
     def _quote_errors(self) -> str:
         self.errors.seek(0)
@@ -346,9 +346,7 @@ _processes: dict[tuple[int, tuple[str, ...], str | None], _Process] = {}
 def _start_or_reuse(words: tuple[str, ...], folder: str | None) -> _Process:
     key = (os.getpid(), words, folder)
     if key not in _processes or not _processes[key].is_alive:
-        before = _processes[key].seconds if key in _processes else 0.0
         _processes[key] = _Process(words, folder)
-        _processes[key].seconds = before
     return _processes[key]
 
 
@@ -366,9 +364,7 @@ def _ask_command(words: tuple[str, ...], folder: str | None, split: Path) -> dic
 
 def processor_seconds() -> float:
     """Return the processor time of this process and of its commands, as far as they report it."""
-    return time.process_time() + sum(
-        process.seconds for (owner, *_), process in _processes.items() if owner == os.getpid()
-    )
+    return time.process_time() + _Process.reported_seconds
 
 
 @atexit.register

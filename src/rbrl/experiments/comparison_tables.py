@@ -11,7 +11,17 @@ from typing import Any
 import pandas as pd
 
 from rbrl.datasets import CARDS, Card
-from rbrl.experiments.cells import (
+from rbrl.experiments.comparison import (
+    ONE_DATASET_NOTE,
+    TEST_LEVEL,
+    Comparison,
+    compare,
+    rank_table,
+    select_complete_part,
+)
+from rbrl.experiments.results import Results, Sizes
+from rbrl.experiments.statistics import FriedmanResult, smallest_wilcoxon_p
+from rbrl.experiments.tables import (
     MISSING,
     TABLE_DECIMALS,
     Cell,
@@ -25,11 +35,6 @@ from rbrl.experiments.cells import (
     spread,
     word,
 )
-from rbrl.experiments.comparison import TEST_LEVEL, Comparison, compare, complete_part, rank_table
-from rbrl.experiments.results import Results, Sizes
-from rbrl.experiments.statistics import FriedmanResult
-from rbrl.experiments.statistics.pairwise import smallest_wilcoxon_p
-from rbrl.experiments.verdicts import ONE_DATASET_NOTE
 from rbrl.metrics import Metric
 
 
@@ -80,27 +85,13 @@ def _incomplete_note(results: Results) -> str:
     return f"* mean over fewer than {results.n_splits} splits: the others failed or are still to come." if few else ""
 
 
-def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Table:
+def ranks_table(results: Results, ties: str = "average") -> Table:
     """Return Table 4: average ranks over data sets, and their mean over metrics.
 
-    Parameters
-    ----------
-    results : Results
-        Results of a run.
-    ties : {"average", "minimum"}
-        Rank of tied methods: the mean of their ranks or the smallest of them.
-    digits : int, default=2
-        Number of decimals.
-
-    Returns
-    -------
-    Table
-        One row per metric, and one row for their mean.
+    Tied methods get the mean of their ranks, or the smallest of them if `ties` is "minimum".
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results, ranks_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> [[cell.text for cell in row] for row in ranks_table(Results.from_rows(rows)).rows]
@@ -109,7 +100,7 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
     ranks = rank_table(results, ties)
     names = {metric.name: heading(metric) for metric in results.metrics}
     rows = tuple(
-        (word(names.get(name, name)), *(number(line[m], digits, m in best_of(line, False, digits)) for m in ranks))
+        (word(names.get(name, name)), *(number(line[m], 2, m in best_of(line, False, 2)) for m in ranks))
         for name, line in ranks.iterrows()
     )
     frame = ranks.rename_axis("metric").reset_index().melt("metric", var_name="method", value_name="average_rank")
@@ -119,16 +110,17 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
 
 
 def _rank_notes(results: Results) -> Iterator[str]:
-    parts = [complete_part(results, metric) for metric in results.metrics]
+    parts = [select_complete_part(results, metric) for metric in results.metrics]
     left_out = sorted({name for part in parts for name in part.left_out})
     no_probabilities = {name for metric in results.metrics for name in results.without_probabilities(metric)}
     not_ranked = sorted({name for part in parts for name in part.without} - no_probabilities)
     if left_out:
-        yield f"Without {', '.join(left_out)}: not every method has a value there."
+        yield f"Data sets left out, because a method has no value there: {', '.join(left_out)}."
     if no_probabilities:
-        yield f"No probabilities: {', '.join(sorted(no_probabilities))}. Overall is without the metrics that need them."
+        names = ", ".join(sorted(no_probabilities))
+        yield f"Overall leaves out the metrics of probabilities; methods without them: {names}."
     if not_ranked:
-        yield f"Not ranked: {', '.join(not_ranked)}, which has no value anywhere."
+        yield f"Methods without any value, which are not ranked: {', '.join(not_ranked)}."
     if results.as_printed and any(part.values.nunique(axis=1).lt(part.values.shape[1]).any() for part in parts):
         yield "Methods whose means look equal share their ranks."
 
@@ -138,7 +130,7 @@ def ablation_table(results: Results, first: str, second: str) -> Table:
     table = results_table(results.only([first, second]))
     wins = sum(row[3].best and not row[2].best for row in table.rows)
     losses = sum(row[2].best and not row[3].best for row in table.rows)
-    note = f"{second} is better in {wins} of {len(table.rows)} lines, {first} in {losses}."
+    note = f"{second} is better in {wins} of {len(table.rows)} rows, {first} in {losses}."
     return replace(table, name="ablation", title=f"{first} and {second}", note=note)
 
 
@@ -176,7 +168,7 @@ def parameters_table(results: Results) -> Table:
         if counts:
             chosen.append((dataset, method, *counts.most_common(1)[0], counts.total(), len(counts)))
     rows = tuple((*(word(text) for text in row[:3]), count(row[3]), count(row[4])) for row in chosen)
-    titles = ("Data set", "Method", "Parameters chosen most often", "Splits", "Of")
+    titles = ("Data set", "Method", "Parameters chosen most often", "Chosen on", "Splits")
     frame = pd.DataFrame(chosen, columns=["dataset", "method", "params", "n_chosen", "n_splits", "n_different"])
     return Table("parameters", "Parameters chosen", titles, rows, frame, n_keys=2)
 
@@ -200,21 +192,10 @@ def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
 
 
 def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
-    """Return Table 1: the sizes of data sets.
-
-    Parameters
-    ----------
-    known : mapping of str to Card, Sizes or None
-        Sizes of each data set; None if they are not known.
-
-    Returns
-    -------
-    Table
+    """Return Table 1: the sizes of data sets, by name; None if they are not known.
 
     Examples
     --------
-    >>> from rbrl.datasets import CARDS
-    >>> from rbrl.experiments import datasets_table
     >>> [cell.text for cell in datasets_table({"yeast": CARDS["yeast"]}).rows[0]]
     ['yeast', '2417', '103', '14', '4.237', '0.303', 'biology']
     """
@@ -230,57 +211,45 @@ def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
     return Table("datasets", "Data sets", titles, rows, pd.DataFrame(records, columns=["dataset", *keys]))
 
 
-FRIEDMAN_COLUMNS = [
-    "metric", "F_F", "critical_value", "p_value", "critical_distance", "n_methods", "n_datasets", "p_from",
-    "smallest_p_value", "decides_pairs",
-]  # fmt: skip
 DISTRIBUTION_NOTES = {
     "exact": "is exact: all orders of the methods on every data set are counted.",
     "permutation": "is from 99,999 random orders of the methods on every data set.",
 }
 
 
-def friedman_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
+def friedman_table(results: Results) -> Table:
     """Return Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance.
-
-    Parameters
-    ----------
-    results : Results
-        Results of a run.
-    alpha : float, default=0.05
-        Level of the tests.
-
-    Returns
-    -------
-    Table
-        One row per metric.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results, friedman_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> [cell.text for cell in friedman_table(Results.from_rows(rows)).rows[0]]  # no test on one data set
     ['Hamming loss ↓', '–', '–', '–', '–', '–']
     """
-    comparisons = [compare(results, metric, alpha) for metric in results.metrics]
+    comparisons = [compare(results, metric) for metric in results.metrics]
     rows = tuple(_friedman_row(comparison) for comparison in comparisons)
-    frame = pd.DataFrame([_friedman_record(comparison) for comparison in comparisons], columns=FRIEDMAN_COLUMNS)
+    frame = pd.DataFrame([_friedman_record(comparison) for comparison in comparisons])
     titles = ("Metric", "F_F", "Critical value", "p", "Critical distance", "Methods differ")
-    note = " ".join(_friedman_notes(comparisons, alpha))
+    note = " ".join(_friedman_notes(comparisons))
     return Table("friedman", "Friedman's test and Nemenyi's critical distance", titles, rows, frame, note=note)
 
 
-def _friedman_record(comparison: Comparison) -> tuple[Any, ...]:
-    """Return the test of one metric as values of `FRIEDMAN_COLUMNS`; None where there is no test."""
-    names = ("f", "critical_value", "p_value", "distribution", "smallest_p_value")
-    f, critical, p_value, source, smallest = (getattr(comparison.test, name, None) for name in names)
-    sizes = comparison.values.shape[1], comparison.n_datasets
-    return (
-        comparison.metric.name, f, critical, p_value, comparison.distance, *sizes, source, smallest,
-        comparison.decides_pairs,
-    )  # fmt: skip
+def _friedman_record(comparison: Comparison) -> dict[str, Any]:
+    """Return the test of one metric as a row of the frame; None where there is no test."""
+    test = comparison.test
+    return {
+        "metric": comparison.metric.name,
+        "F_F": test and test.f,
+        "critical_value": test and test.critical_value,
+        "p_value": test and test.p_value,
+        "critical_distance": comparison.distance,
+        "n_methods": comparison.values.shape[1],
+        "n_datasets": comparison.n_datasets,
+        "p_from": test and test.distribution,
+        "smallest_p_value": test and test.smallest_p_value,
+        "decides_pairs": comparison.decides_pairs,
+    }
 
 
 def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:
@@ -294,11 +263,11 @@ def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:
     return title, *statistics, Cell(p_text(test.p_value), test.p_value), distance, word(answer)
 
 
-def _friedman_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
+def _friedman_notes(comparisons: list[Comparison]) -> Iterator[str]:
     """Yield notes on the source of the p-values and on tests that cannot decide."""
     tested: list[tuple[Comparison, FriedmanResult]] = [(c, c.test) for c in comparisons if c.test is not None]
     if tested:
-        yield f"Level {alpha:g}."
+        yield f"Level {TEST_LEVEL:g}."
     for source, text in DISTRIBUTION_NOTES.items():
         same = [comparison for comparison, test in tested if test.distribution == source]
         if same:
@@ -313,19 +282,19 @@ def _friedman_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str
     elif len(tested) < len(comparisons):
         untested = [comparison for comparison in comparisons if comparison.test is None]
         which = f"No test for {_titles(untested)}" if tested else "Nothing is tested"
-        yield f"{which}: it needs two methods and two data sets on which all have a value."
+        yield f"{which}: a test needs two methods, and two data sets on which all methods have a value."
 
 
 def _titles(comparisons: list[Comparison]) -> str:
     return ", ".join(comparison.metric.title for comparison in comparisons)
 
 
-def pairs_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
+def pairs_table(results: Results) -> Table:
     """Return the best method of each metric against every other; the frame has all pairs.
 
-    The table has no rows if there is no test. The note refers to the level `alpha`.
+    The table has no rows if there is no test.
     """
-    comparisons = [compare(results, metric, alpha) for metric in results.metrics]
+    comparisons = [compare(results, metric) for metric in results.metrics]
     frames = [comparison.pairs() for comparison in comparisons]
     rows = tuple(
         _pair_row(comparison.metric, pair)
@@ -337,7 +306,7 @@ def pairs_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
         "p, Holm",
     )  # fmt: skip
     frame = pd.concat(frames, ignore_index=True)
-    note = " ".join(_pairs_notes(comparisons, alpha))
+    note = " ".join(_pairs_notes(comparisons))
     return Table("pairs", "First against the others, by data set", titles, rows, frame, n_keys=3, note=note)
 
 
@@ -351,7 +320,7 @@ def _pair_row(metric: Metric, pair: Any) -> tuple[Cell, ...]:
     )
 
 
-def _pairs_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
+def _pairs_notes(comparisons: list[Comparison]) -> Iterator[str]:
     tested = [comparison for comparison in comparisons if comparison.test]
     if not tested:
         return
@@ -362,11 +331,11 @@ def _pairs_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
     yield f"p: Wilcoxon's signed-rank test with Holm's correction for all pairs, {n_pairs}."
     smallest = smallest_wilcoxon_p(n_datasets, n_methods)
     single = p_text(smallest_wilcoxon_p(n_datasets))
-    end = ", so that it can tell no two methods apart" if smallest > alpha else ""
+    end = ", so that it can tell no two methods apart" if smallest > TEST_LEVEL else ""
     yield f"On {n_datasets} data sets the test gives {single} at least, corrected {p_text(smallest)}{end}."
 
 
-def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
+def all_tables(results: Results, ablation: tuple[str, str] | None = None) -> dict[str, Table]:
     """Return all tables of a run, by name.
 
     Parameters
@@ -375,8 +344,6 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
         Results of a run.
     ablation : pair of str, optional
         Methods of the ablation table, Table 6. By default BRL and RBRL, if the run has both.
-    ties : {"average", "minimum"}
-        Rank of tied methods in the table of ranks.
 
     Returns
     -------
@@ -391,7 +358,7 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
     >>> list(all_tables(Results.from_rows(rows)))
     ['datasets', 'results', 'average-ranks', 'friedman', 'ablation', 'parameters', 'time']
     """
-    tables = [datasets_table(known_sizes(results)), results_table(results), ranks_table(results, ties)]
+    tables = [datasets_table(known_sizes(results)), results_table(results), ranks_table(results)]
     tables += [friedman_table(results), *(table for table in [pairs_table(results)] if table.rows)]
     by_lower_name = {name.lower(): name for name in results.methods}
     if ablation is None and {"brl", "rbrl"} <= set(by_lower_name):

@@ -13,12 +13,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rbrl._common.checks import check_one_of, check_whole
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import Fold, Outcome, Run, describe_changes, expand, missing_points
-from rbrl.experiments.specs import Shelf
+from rbrl.experiments.runs import FoldResult, Outcome, Run, describe_changes, expand, find_missing_points
+from rbrl.experiments.specs import DatasetLoader
 from rbrl.experiments.store import Store
 
 # Seconds between two checks of the runs of another process.
@@ -165,7 +165,7 @@ class Session:
     waiting: list[Run]
     finished: set[str]
     store: Store
-    shelf: Shelf
+    loader: DatasetLoader
     backend: Serial
     progress: Progress
     n_done: int = 0
@@ -217,7 +217,7 @@ class Session:
             else:
                 self._claim(run)
         needed = [*self.waiting, *self.elsewhere, *self.alone, *self.running.values()]
-        self.shelf.drop({run.dataset for run in needed})
+        self.loader.drop({run.dataset for run in needed})
 
     def _claim(self, run: Run) -> None:
         """Start a run, unless another process does it or has done it."""
@@ -237,16 +237,16 @@ class Session:
         self.progress.started(run)
         try:
             known = self._known_folds(run)
-            data = self.shelf.get(run.data)
+            data = self.loader.get(run.data)
         except (RBRLError, OSError) as error:
             self._save(run, Outcome().fail(error, again=not isinstance(error, TuningFailed)))
         else:
             others = [self.store.known(other.tune_key) for other in run.others]
             self.running[self.backend.submit(run, *data, known, others)] = run
 
-    def _known_folds(self, run: Run) -> list[Fold]:
+    def _known_folds(self, run: Run) -> list[FoldResult]:
         known = self.store.known(run.tune_key)
-        if run.tune_key and not run.tunes and missing_points(run, known):
+        if run.tune_key and not run.tunes and find_missing_points(run, known):
             first = self.store.finished().get(run.first)
             reason = f"{first.status}: {first.error}" if first else "absent: it has no result"
             raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({reason}).")
@@ -374,11 +374,11 @@ def execute(
     progress = progress or Progress()
     plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
     store = store if isinstance(store, Store) else Store(Path(store))
-    shelf = Shelf(plan.folder, data_home)
-    runs = expand(plan, shelf)
+    loader = DatasetLoader(plan.folder, data_home)
+    runs = expand(plan, loader)
     workers = _make_backend(backend, jobs, scheduler)
     try:
-        sizes = {data.name: shelf.sizes(data) for data in plan.datasets if data.file is not None}
+        sizes = {data.name: loader.sizes(data) for data in plan.datasets if data.file is not None}
         before = store.begin(plan, runs, sizes)
         finished = store.finished()
         todo = [run for run in runs if run.key not in finished or finished[run.key].is_open(run, retry_failed)]
@@ -387,7 +387,7 @@ def execute(
         for note in notes:
             progress.noted(note)
         with workers:
-            session = Session(list(todo), set(finished), store, shelf, workers, progress)
+            session = Session(list(todo), set(finished), store, loader, workers, progress)
             session.do()
         results = store.finished()
         failures = [(*run.place, results[run.key].error) for run in runs if results[run.key].status == "failed"]

@@ -6,18 +6,17 @@ Average ranks are the paper's Figure 1, critical differences its Figure 2.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rbrl._common.atomic_files import replace_file
-from rbrl._common.extras import explain_import_error
-from rbrl.experiments.cells import heading
+from rbrl._common.environment import explain_import_error, replace_file
 from rbrl.experiments.comparison import Comparison
 from rbrl.experiments.results import SHORTEST_SECONDS
+from rbrl.experiments.tables import heading
 
 try:
     import matplotlib as mpl
@@ -31,8 +30,7 @@ except ImportError as error:
     raise explain_import_error(error, "report", "Drawing figures") from error
 
 __all__ = [
-    "ACCENT", "CONTRAST", "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_critical_difference", "draw_trade_off",
-    "plain_powers", "save_figure", "use_style",
+    "draw_average_ranks", "draw_critical_difference", "draw_trade_off", "plain_powers", "save_figure", "use_style",
 ]  # fmt: skip
 
 # Colour of text.
@@ -62,27 +60,39 @@ _STYLE: dict[Any, Any] = {
 }  # fmt: skip
 
 
-def use_style(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[None]:
-    """Apply the style of all figures inside a `with` block.
+class Palette(NamedTuple):
+    """Colours of the style."""
+
+    ink: str = INK
+    muted: str = MUTED
+    accent: str = ACCENT
+    contrast: str = CONTRAST
+
+
+@contextmanager
+def use_style(more: Mapping[Any, Any] | None = None) -> Iterator[Palette]:
+    """Apply the style of all figures inside a `with` block, which gets the colours of the style.
 
     Parameters
     ----------
     more : mapping, optional
         Further settings of matplotlib.
 
-    Returns
-    -------
-    context manager
+    Yields
+    ------
+    Palette
+        Colours with the names `ink`, `muted`, `accent` and `contrast`.
 
     Examples
     --------
     >>> import matplotlib as mpl
     >>> from rbrl.experiments.figures import use_style
-    >>> with use_style({"font.size": 12}):
-    ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"]
-    ('rbrl', 12.0)
+    >>> with use_style({"font.size": 12}) as colours:
+    ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"], colours.ink
+    ('rbrl', 12.0, '#1d1f24')
     """
-    return mpl.rc_context(_STYLE | dict(more or {}))
+    with mpl.rc_context(_STYLE | dict(more or {})):
+        yield Palette()
 
 
 @contextmanager
@@ -218,7 +228,7 @@ LETTER_WIDTH = 0.085
 AXIS_DEPTH = 0.62
 
 
-def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: str | None = None) -> Figure:
+def draw_critical_difference(comparison: Comparison, width: float = 4.8) -> Figure:
     """Draw the critical-difference diagram of one metric, with the best methods on the left.
 
     Parameters
@@ -228,8 +238,6 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         at least, and four for two methods.
     width : float, default=4.8
         Width in inches; the height follows from the number of methods.
-    title : str, optional
-        Title of the figure; by default the metric.
 
     Returns
     -------
@@ -273,7 +281,7 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         figure = Figure(figsize=(scale.width, height))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, scale.width), ylim=(height, 0))
         axes.axis("off")
-        axes.text(0.06, 0.14, title or heading(comparison.metric), weight="bold", va="center", fontsize=9.5)
+        axes.text(0.06, 0.14, heading(comparison.metric), weight="bold", va="center", fontsize=9.5)
         _draw_axis(axes, scale)
         _draw_distance(axes, scale, comparison.distance)
         for low, high, level in bars:

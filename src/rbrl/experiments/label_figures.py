@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_cooccurrence", "draw_label_quality", "draw_singular_values", "reliability_diagram"]
+__all__ = ["reliability_diagram"]
 
 # Largest number of labels in a figure of label pairs; the most frequent ones are drawn.
 MAX_DRAWN_LABELS = 40

@@ -28,7 +28,7 @@ from rbrl.experiments.plan import Plan
 from rbrl.experiments.specs import DataSpec, MethodSpec
 from rbrl.metrics import get_metric, probabilities_of, scores_of
 from rbrl.registry import REGISTRY
-from rbrl.selection.cv import RBRLClassifierCV
+from rbrl.selection import RBRLClassifierCV
 
 # A plan cannot contain None; for these parameters a word means the same.
 WORDS_FOR_NONE = {"gamma": "paper", "intercept_ridge": "ridge"}

@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from rbrl.experiments.cells import TABLE_DECIMALS, as_shown
 from rbrl.experiments.store import RELIABILITY_COLUMNS
+from rbrl.experiments.tables import TABLE_DECIMALS, as_shown
 from rbrl.metrics import Metric, get_metric
 
 # Columns that identify a run.

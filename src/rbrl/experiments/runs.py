@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from rbrl._version import __version__
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.specs import DataSpec, MethodSpec, Shelf
+from rbrl.experiments.specs import DatasetLoader, DataSpec, MethodSpec
 from rbrl.metrics import ReliabilityBins
 
 # Data set, method and split of a run.
@@ -98,7 +98,7 @@ class Run:
         return self.tune_key is not None and self.first == self.key
 
 
-class Fold(NamedTuple):
+class FoldResult(NamedTuple):
     """Result of one grid point on one fold.
 
     `point` is JSON. `processor_seconds` is the share of the processor time of the whole search,
@@ -136,7 +136,7 @@ class Outcome:
         Times of the run.
     gap, evaluations : float
         Certified gap and number of evaluations of the last fit.
-    tuning : list of Fold
+    tuning : list of FoldResult
         Results of the tuning.
     others : list of Outcome
         Outcomes of the run's `others`. One that failed, because it would choose other parameters or
@@ -160,7 +160,7 @@ class Outcome:
     processor_seconds: float = 0.0
     gap: float = nan
     evaluations: float = nan
-    tuning: list[Fold] = field(default_factory=list)
+    tuning: list[FoldResult] = field(default_factory=list)
     others: list[Outcome] = field(default_factory=list)
     machine: str = ""
     reliability: ReliabilityBins | None = None
@@ -182,7 +182,7 @@ class Outcome:
         return bool(self.again) or retry_failed if self.status == "failed" else bool(self.lacks(run))
 
 
-def by_point(run: Run, folds: Iterable[Fold]) -> dict[str, dict[str, list[float]]]:
+def group_by_point(run: Run, folds: Iterable[FoldResult]) -> dict[str, dict[str, list[float]]]:
     """Return the values of each complete grid point of the run: by metric, a list over the folds."""
     by_fold: dict[str, dict[int, dict[str, float]]] = {point: {} for point in run.points}
     metrics = run.plan.metrics
@@ -196,9 +196,9 @@ def by_point(run: Run, folds: Iterable[Fold]) -> dict[str, dict[str, list[float]
     }
 
 
-def missing_points(run: Run, known: Iterable[Fold]) -> list[str]:
+def find_missing_points(run: Run, known: Iterable[FoldResult]) -> list[str]:
     """Return the grid points of which some fold or metric is not known."""
-    complete = by_point(run, known)
+    complete = group_by_point(run, known)
     return [point for point in run.points if point not in complete]
 
 
@@ -221,7 +221,7 @@ def machine() -> str:
     return ", ".join([kind, *(f"{title} {version_of(name)}" for title, name in packages.items())])
 
 
-def expand(plan: Plan, shelf: Shelf) -> list[Run]:
+def expand(plan: Plan, loader: DatasetLoader) -> list[Run]:
     """Return the runs of a plan, one data set after the other.
 
     A method that is tuned on the first split only gets a run there, even if the plan asks for other
@@ -231,7 +231,7 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     ----------
     plan : Plan
         Plan of the comparison.
-    shelf : Shelf
+    loader : DatasetLoader
         Loader of the data sets.
 
     Returns
@@ -246,9 +246,9 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
 
     Examples
     --------
-    >>> from rbrl.experiments import Plan, Shelf, expand
+    >>> from rbrl.experiments import Plan, DatasetLoader, expand
     >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": ["br"], "splits": {"number": 2}})
-    >>> [run.title for run in expand(plan, Shelf(plan.folder))]
+    >>> [run.title for run in expand(plan, DatasetLoader(plan.folder))]
     ['yeast · br · split 0', 'yeast · br · split 1']
     """
     # Imported here, because a program that only reads a store needs no methods.
@@ -259,11 +259,11 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     runs = []
     for data in plan.datasets:
         try:
-            content = shelf.fingerprint(data)
+            content = loader.fingerprint(data)
         except (OSError, ValueError) as error:
             raise PlanError(f"the data set {data.name!r} cannot be read: {error}") from error
         if data.file is not None:  # the data sets of the catalogue have no missing labels
-            check_missing_labels(plan, data, shelf.get(data)[1])
+            check_missing_labels(plan, data, loader.get(data)[1])
         once = [method for method in plan.methods if method.tuned_on(data, plan.tuning.on) == "first"]
         firsts = {method.name: _make_run(plan, data, method, 0, content) for method in once}
         for split, method in itertools.product(range(plan.splits.number), plan.methods):
@@ -350,13 +350,13 @@ def describe_changes(
         old = before.get(run.place)
         if old is not None and old != run.identity:
             changed = (name for name in sorted({*old, *run.identity}) if old.get(name) != run.identity.get(name))
-            reasons[run.method, ", ".join(IDENTITY_WORDS[name] for name in changed)] += 1
+            reasons[run.method, f"changed: {', '.join(IDENTITY_WORDS[name] for name in changed)}"] += 1
         elif run.key in finished:
             lacking = ", ".join(finished[run.key].lacks(run))
-            reason = f"the metrics, now with {lacking}" if lacking else "nothing, they had failed"
+            reason = f"changed: the metrics, now with {lacking}" if lacking else "failed before"
             reasons[run.method, reason] += 1
     notes = [
-        f"{n} run{'s' if n > 1 else ''} of {method} will be repeated; changed: {reason}."
+        f"{n} run{'s' if n > 1 else ''} of {method} will be repeated; {reason}."
         for (method, reason), n in reasons.items()
     ]
     n_gone = len(set(before) - {run.place for run in runs})
@@ -365,6 +365,6 @@ def describe_changes(
     repeated = {run.key for run in todo}
     reused = [finished[run.key].version for run in runs if run.key not in repeated]
     for other in sorted(set(reused) - {__version__}):
-        note = f"{reused.count(other)} runs are reused from rbrl {other}; this is {__version__}"
-        notes.append(f"{note}. Use a new folder to have all from one version.")
+        note = f"{reused.count(other)} runs were done by rbrl {other} and are reused; this is rbrl {__version__}"
+        notes.append(f"{note}. Use a new folder to have all results from one version.")
     return notes

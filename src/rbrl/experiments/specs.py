@@ -1,4 +1,4 @@
-"""`DataSpec` and `MethodSpec`: a data set and a method of a plan; `Shelf` loads the data sets."""
+"""`DataSpec` and `MethodSpec`: a data set and a method of a plan; `DatasetLoader` loads the data sets."""
 
 import hashlib
 import json
@@ -103,7 +103,7 @@ class DataSpec(Spec):
         return cls(**{"model": CARDS[name].model, **table})
 
 
-class Shelf:
+class DatasetLoader:
     """Loader that reads each data set of a plan at most once, when its rows are needed.
 
     Parameters
@@ -115,11 +115,11 @@ class Shelf:
 
     Examples
     --------
-    >>> from rbrl.experiments import Plan, Shelf
+    >>> from rbrl.experiments import Plan, DatasetLoader
     >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": ["br"]})
-    >>> shelf, (yeast,) = Shelf(plan.folder), plan.datasets
-    >>> X, Y = shelf.get(yeast)
-    >>> X.shape, Y.shape, shelf.fingerprint(yeast)[:6]
+    >>> loader, (yeast,) = DatasetLoader(plan.folder), plan.datasets
+    >>> X, Y = loader.get(yeast)
+    >>> X.shape, Y.shape, loader.fingerprint(yeast)[:6]
     ((2417, 103), (2417, 14), 'b3a063')
     """
 
@@ -163,6 +163,10 @@ class Shelf:
         """Forget all data sets except those with these names."""
         for name in set(self._loaded) - names:
             del self._loaded[name]
+
+
+# Name in rbrl 0.1.0.
+Shelf = DatasetLoader
 
 
 def _read_params(where: str, params: Any) -> dict[str, Any]:

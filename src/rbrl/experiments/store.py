@@ -11,10 +11,10 @@ from pathlib import Path
 from sqlite3 import Cursor
 from typing import TYPE_CHECKING, Any
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import Fold, Outcome, Place, Run, expand
-from rbrl.experiments.specs import Shelf
+from rbrl.experiments.runs import FoldResult, Outcome, Place, Run, expand
+from rbrl.experiments.specs import DatasetLoader
 from rbrl.experiments.sqlite import Database, Owner, is_alive
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Store:
     def _run_keys(self, plan: Plan | None) -> list[tuple[Place, str, str | None]]:
         """Return place, key and tune_key of the runs of a plan, or of the plan that was started last."""
         if plan is not None:
-            return [(run.place, run.key, run.tune_key) for run in expand(plan, Shelf(plan.folder))]
+            return [(run.place, run.key, run.tune_key) for run in expand(plan, DatasetLoader(plan.folder))]
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT dataset, method, split, key, tune_key FROM current ORDER BY position")
             return [((dataset, method, split), *keys) for dataset, method, split, *keys in found.fetchall()]
@@ -242,7 +242,7 @@ class Store:
     def begin(self, plan: Plan, runs: list[Run], sizes: dict[str, tuple[Any, ...]]) -> dict[Place, dict[str, Any]]:
         """Make `plan` the current one, and return the identities of the runs of the last plan.
 
-        `sizes` are those of the data sets that come from files, by name; see `Shelf.sizes`.
+        `sizes` are those of the data sets that come from files, by name; see `DatasetLoader.sizes`.
         """
         lines = [(i, *run.place, run.key, run.tune_key, json.dumps(run.identity)) for i, run in enumerate(runs)]
         with self._database.writing() as cursor:
@@ -260,13 +260,13 @@ class Store:
             query = f"SELECT key, status, error, {SELECT_VALUES}, again, version FROM runs"
             return {key: Outcome(*result) for key, *result in cursor.execute(query).fetchall()}
 
-    def known(self, tune_key: str | None) -> list[Fold]:
+    def known(self, tune_key: str | None) -> list[FoldResult]:
         """Return the known folds of a tuning; an empty list for a run that is not tuned."""
         query = f"SELECT {SELECT_FOLD}, processor_seconds FROM folds WHERE tune_key = ?"
         with self._database.reading() as cursor:
             lines = cursor.execute(query, (tune_key,)).fetchall()
             # SQLite stores NaN as NULL.
-            return [Fold._make(math.nan if value is None else value for value in line) for line in lines]
+            return [FoldResult._make(math.nan if value is None else value for value in line) for line in lines]
 
     def claim(self, key: str, since: float) -> str:
         """Claim a run, so that no other process does it.

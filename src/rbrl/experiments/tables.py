@@ -1,40 +1,47 @@
-"""Tables in every format: CSV, JSON, Markdown, LaTeX, HTML, and text for the terminal."""
+"""Tables: cells with text and value, and functions that write a table as CSV, JSON, Markdown, LaTeX, HTML or text.
+
+Examples
+--------
+>>> import pandas as pd
+>>> from rbrl.experiments.tables import Table, number, to_markdown, word
+>>> rows = ((word("br"), number(0.25)), (word("rbrl"), number(0.125, best=True)))
+>>> table = Table("losses", "Losses", ("Method", "Loss"), rows, pd.DataFrame({"loss": [0.25, 0.125]}))
+>>> print(to_markdown(table), end="")
+**Losses**
+<BLANKLINE>
+| Method | Loss |
+| --- | ---: |
+| br | 0.250 |
+| rbrl | **0.125** |
+"""
 
 import html
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rbrl._common.atomic_files import write_text_atomically
+from rbrl._common.environment import explain_import_error, write_text_atomically
 from rbrl._common.texts import escape_formula
-from rbrl.experiments.cells import (
-    MISSING,
-    Cell,
-    Table,
-    best_of,
-    count,
-    heading,
-    join,
-    number,
-    p_text,
-    seconds,
-    spread,
-    word,
-)
+from rbrl.metrics import Metric
+
+try:
+    import pandas as pd
+except ImportError as error:
+    raise explain_import_error(error, "report", "A table of a comparison") from error
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table as RichTable
 
-__all__ = [
-    "FORMATS", "MISSING", "Cell", "Table", "best_of", "count", "heading", "join", "number", "p_text", "seconds",
-    "show_tables", "spread", "to_markdown", "word", "write_text",
-]  # fmt: skip
-
+# Default number of decimals of a table.
+TABLE_DECIMALS = 3
+# Text of a cell without a value.
+MISSING = "–"
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "–": "--",
@@ -48,6 +55,221 @@ COLUMN_GAP = 3
 LONGEST_UNBROKEN_TEXT = 40
 # Width of the text for a pipe, which gets whole lines.
 PIPE_WIDTH = 10_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table.
+
+    Parameters
+    ----------
+    text : str
+        Text of the cell.
+    value : object
+        Value by which a column is sorted; a number for a cell with a number.
+    best : bool
+        True if the value is among the best of its row.
+
+    Examples
+    --------
+    >>> from rbrl.experiments.tables import Cell
+    >>> Cell("0.125*", 0.125).is_number, Cell("yeast").is_number
+    (True, False)
+    """
+
+    text: str
+    value: Any = None
+    best: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """True if the cell holds a number, which is aligned to the right."""
+        return isinstance(self.value, int | float)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that can be written in every format of `FORMATS`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table's files, such as ``"average-ranks"``.
+    title : str
+        Title of the table.
+    columns : tuple of str
+        Titles of the columns.
+    rows : tuple of tuple of Cell
+        Cells of the table, row by row.
+    frame : DataFrame
+        Numbers of the table in full precision, one per row, for CSV and JSON.
+    n_keys : int, default=1
+        Number of leading columns that name the row.
+    n_foot : int, default=0
+        Number of rows at the end that summarise the others.
+    note : str
+        Note below the table.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    frame: pd.DataFrame
+    n_keys: int = 1
+    n_foot: int = 0
+    note: str = ""
+
+    @property
+    def body(self) -> tuple[tuple[Cell, ...], ...]:
+        """Rows without the foot."""
+        return self.rows[: len(self.rows) - self.n_foot]
+
+    @property
+    def foot(self) -> tuple[tuple[Cell, ...], ...]:
+        """Rows at the end that summarise the others."""
+        return self.rows[len(self.rows) - self.n_foot :]
+
+    def numeric(self, column: int) -> bool:
+        """Return True if a column, given by its index, holds numbers or only missing values."""
+        cells = [row[column] for row in self.rows]
+        return any(cell.is_number for cell in cells) or (bool(cells) and all(cell.text == MISSING for cell in cells))
+
+    def blocks(self) -> Iterator[tuple[bool, tuple[Cell, ...]]]:
+        """Yield (True if a line separates the row from the one above, cells of the row).
+
+        Rows with the same first key form a block, and only the first of them shows the key.
+        """
+        previous = None
+        for i, row in enumerate(self.rows):
+            starts_foot = self.n_foot > 0 and i == len(self.rows) - self.n_foot
+            is_repeated = self.n_keys > 1 and previous == row[0].text and not starts_foot
+            starts_block = self.n_keys > 1 and not is_repeated
+            yield i > 0 and (starts_foot or starts_block), (Cell(""), *row[1:]) if is_repeated else row
+            previous = row[0].text
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows of the frame, each as a dict."""
+        return self.frame.astype(object).to_dict(orient="records")
+
+
+def number(value: float | None, digits: int = TABLE_DECIMALS, best: bool = False) -> Cell:
+    """Return a cell with a number; None and NaN are shown as a dash.
+
+    Examples
+    --------
+    >>> number(0.12345).text, number(2 / 3, digits=1).text, number(None).text
+    ('0.123', '0.7', '–')
+    """
+    if value is None or value != value:
+        return Cell(MISSING)
+    return Cell(f"{value:.{digits}f}", float(value), best)
+
+
+def spread(mean: float, std: float, digits: int = TABLE_DECIMALS, best: bool = False, mark: str = "") -> Cell:
+    """Return a cell with mean ± standard deviation and a mark such as a star; a NaN is left out.
+
+    Examples
+    --------
+    >>> spread(0.1234, 0.0061).text, spread(0.1234, 0.0061, digits=2, mark="*").text
+    ('0.123 ± 0.006', '0.12 ± 0.01*')
+    >>> spread(0.1234, float("nan")).text
+    '0.123'
+    """
+    if mean != mean:
+        return Cell(MISSING)
+    deviation = "" if std != std else f" ± {std:.{digits}f}"
+    return Cell(f"{mean:.{digits}f}{deviation}{mark}", float(mean), best)
+
+
+def word(text: object) -> Cell:
+    """Return a cell with text; any other object is converted by `str`."""
+    return Cell(str(text))
+
+
+def count(value: int | None) -> Cell:
+    """Return a cell with a whole number; None is shown as a dash.
+
+    Examples
+    --------
+    >>> count(12).text, count(None).text
+    ('12', '–')
+    """
+    return Cell(MISSING) if value is None else Cell(f"{value}", int(value))
+
+
+def seconds(value: float | None) -> Cell:
+    """Return a cell with a time, with two or three significant digits; None and NaN are shown as a dash.
+
+    Examples
+    --------
+    >>> [seconds(value).text for value in (1234.0, 12.345, 0.12345, 0.0001, None)]
+    ['1234', '12.3', '0.12', '<0.001', '–']
+    """
+    if value is None or value != value:
+        return Cell(MISSING)
+    text = f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 1 else f"{value:.2g}"
+    return Cell(text if value >= 0.001 or value == 0 else "<0.001", float(value))
+
+
+def p_text(p_value: float) -> str:
+    """Return the text of a p-value.
+
+    Examples
+    --------
+    >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
+    ('0.042', '2e-05', '<1e-16')
+    """
+    if p_value >= 0.001:
+        return f"{p_value:.3f}"
+    return f"{p_value:.0e}" if p_value >= 1e-16 else "<1e-16"
+
+
+def as_shown(values: pd.Series, digits: int) -> pd.Series:
+    """Return numbers rounded as text shows them, so that numbers that look equal are equal.
+
+    Examples
+    --------
+    >>> as_shown(pd.Series([0.1881, 0.18839, 0.1885]), 3).tolist()
+    [0.188, 0.188, 0.189]
+    """
+    return values.map(lambda value: float(f"{value:.{digits}f}"))
+
+
+def best_of(values: pd.Series, greater_is_better: bool, digits: int = TABLE_DECIMALS) -> set[str]:
+    """Return the names of the best values; values that look equal in a table are equal.
+
+    Examples
+    --------
+    >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
+    ['br', 'rbrl']
+    """
+    shown = as_shown(values.dropna(), digits)
+    return set(shown.index[shown == (shown.max() if greater_is_better else shown.min())])
+
+
+def heading(metric: Metric) -> str:
+    """Return a metric's title with its direction.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import get_metric
+    >>> heading(get_metric("ranking_loss")), heading(get_metric("average_precision"))
+    ('Ranking loss ↓', 'Average precision ↑')
+    """
+    return f"{metric.title} {metric.arrow}"
+
+
+def join(names: Iterable[str]) -> str:
+    """Return one name or more as a list in a sentence.
+
+    Examples
+    --------
+    >>> join(["BR", "CLR", "RBRL"])
+    'BR, CLR and RBRL'
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def to_csv(table: Table) -> str:
@@ -66,29 +288,7 @@ def to_json(table: Table) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Return a table in GitHub's Markdown.
-
-    Parameters
-    ----------
-    table : Table
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments.tables import Table, number, to_markdown, word
-    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
-    >>> print(to_markdown(table), end="")
-    **Losses**
-    <BLANKLINE>
-    | Data set | Loss |
-    | --- | ---: |
-    | sea | **0.250** |
-    """
+    """Return a table in GitHub's Markdown."""
 
     def escape(text: str, mark: str = "") -> str:
         return mark + _MARKDOWN.sub(r"\\\1", text).replace("\n", " ") + mark
@@ -145,28 +345,7 @@ def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMAT
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text file, completely or not at all, and create its folder.
-
-    Parameters
-    ----------
-    path : Path
-        Path of the file.
-    text : str
-        Content of the file.
-
-    Returns
-    -------
-    Path
-        Path of the file.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> from rbrl.experiments.tables import write_text
-    >>> write_text(Path(mkdtemp(), "tables", "note.txt"), "a note").read_text()
-    'a note'
-    """
+    """Write a text file, completely or not at all, create its folder, and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(path, text)
     return path
@@ -175,18 +354,11 @@ def write_text(path: Path, text: str) -> Path:
 def show_tables(*tables: Table) -> None:
     """Print tables, in parts if the terminal is narrow.
 
-    Parameters
-    ----------
-    *tables : Table
-        Tables to print.
-
     Examples
     --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments.tables import Table, number, show_tables, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
-    >>> show_tables(table)
+    >>> rows = ((word("sea"), number(0.25, best=True)),)
+    >>> show_tables(Table("losses", "Losses", ("Data set", "Loss"), rows, frame))
     Losses
     Data set    Loss
     sea        0.250

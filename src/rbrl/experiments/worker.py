@@ -14,21 +14,23 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from rbrl._common.linalg import one_thread
+from rbrl._common.environment import one_thread
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
 from rbrl.experiments.command import CommandClassifier, processor_seconds
 from rbrl.experiments.methods import Classifier, build, inner_names
-from rbrl.experiments.runs import Fold, Outcome, Run, by_point, machine, missing_points
+from rbrl.experiments.runs import FoldResult, Outcome, Run, find_missing_points, group_by_point, machine
 from rbrl.metrics import ReliabilityBins, reliability_bins
 from rbrl.selection import choose, tune
-from rbrl.selection.grid import Predictions, predict_for_metrics
+from rbrl.selection.grid_search import Predictions, predict_for_metrics
 from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 
 Grid: TypeAlias = dict[str, list[Any]]
 
 
-def work(run: Run, X: Matrix, Y: Array, known: Sequence[Fold] = (), others: Iterable[list[Fold]] = ()) -> Outcome:
+def work(
+    run: Run, X: Matrix, Y: Array, known: Sequence[FoldResult] = (), others: Iterable[list[FoldResult]] = ()
+) -> Outcome:
     """Do one run, and evaluate its fits with its other decision rules, too.
 
     Parameters
@@ -37,9 +39,9 @@ def work(run: Run, X: Matrix, Y: Array, known: Sequence[Fold] = (), others: Iter
         Run to do.
     X, Y
         The whole data set; NaN in Y is a missing label, which metrics leave out.
-    known : sequence of Fold
+    known : sequence of FoldResult
         Known results of the tuning.
-    others : iterable of list of Fold
+    others : iterable of list of FoldResult
         Known results of the tuning of each of the run's `others`.
 
     Returns
@@ -76,7 +78,9 @@ def _build_estimator(run: Run, seed: int | None = None) -> Classifier:
     return build(run.spec.use, run.params, run.plan.folder, non_empty=run.spec.non_empty, seed=seed)
 
 
-def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold], others: list[OtherRule]) -> None:
+def _work(
+    outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[FoldResult], others: list[OtherRule]
+) -> None:
     estimator = _build_estimator(run, run.seed)
     processor_start = processor_seconds()
     train, test = _split(run, Y)
@@ -98,8 +102,7 @@ def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold]
         # A command fits when it is first asked for predictions, so that only the command knows its times.
         outcome.train_seconds = estimator.answer_["fit_seconds"]
         outcome.test_seconds = estimator.answer_["predict_seconds"]
-    outcome.values = _evaluate(Y[test], predicted, run)
-    outcome.reliability = _reliability(Y[test], predicted)
+    outcome.values, outcome.reliability = _evaluate(Y[test], predicted, run)
     outcome.processor_seconds = earlier + processor_seconds() - processor_start
     outcome.gap = float(getattr(estimator, "gap_", math.nan))
     outcome.evaluations = float(getattr(estimator, "n_evaluations_", math.nan))
@@ -126,49 +129,46 @@ def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[
     return scaler.transform(X[train]), scaler.transform(X[test])
 
 
-def _choose_point(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
-    return choose(by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
+def _choose_point(run: Run, folds: Iterable[FoldResult]) -> dict[str, Any]:
+    return choose(group_by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 
-def _evaluate(Y: Array, predicted: Predictions, run: Run) -> dict[str, float]:
-    """Return the values of the metrics by name; refuse predictions that do not have the shape of Y."""
+def _evaluate(Y: Array, predicted: Predictions, run: Run) -> tuple[dict[str, float], ReliabilityBins | None]:
+    """Return (values of the metrics, reliability bins); refuse predictions that do not have the shape of Y."""
     for kind, values in predicted._asdict().items():
         if values is not None and values.shape != Y.shape:
             raise ValueError(f"the method's {kind} must have the shape of Y, {Y.shape}. Got {values.shape} instead.")
-    return predicted.evaluate(Y, run.plan.metrics, run.convention)
-
-
-def _reliability(Y: Array, predicted: Predictions) -> ReliabilityBins | None:
     P = predicted.probabilities
-    return None if P is None else reliability_bins(Y, P, missing="ignore")
+    bins = None if P is None else reliability_bins(Y, P, missing="ignore")
+    return predicted.evaluate(Y, run.plan.metrics, run.convention), bins
 
 
 class OtherRule:
-    """Run that differs from the run that is done in its decision rule only.
+    """Run that differs from the current run only in its decision rule.
 
     Parameters
     ----------
     run : Run
         Run with the other rule.
-    known : list of Fold
+    known : list of FoldResult
         Known results of its tuning.
 
     Attributes
     ----------
-    tuning : list of Fold
-        Further results of its tuning, from the fits of the run that is done.
+    tuning : list of FoldResult
+        Further results of its tuning, from the fits of the current run.
     parameters : dict
         Parameters that make a fitted model follow this rule.
     error : str
-        Error of the evaluation with this rule. It does not fail the run that is done; the run with
-        the other rule must then be done by itself.
+        Error of the evaluation with this rule. The current run does not fail with it; the run with
+        the other rule must then do its own fits.
     """
 
-    def __init__(self, run: Run, known: list[Fold]) -> None:
+    def __init__(self, run: Run, known: list[FoldResult]) -> None:
         self.run = run
         self.known = known
         self.error = ""
-        self.tuning: list[Fold] = []
+        self.tuning: list[FoldResult] = []
         try:
             estimator = _build_estimator(run)
             self.parameters = {name: getattr(estimator, name) for name in estimator.decision_parameters}
@@ -178,30 +178,28 @@ class OtherRule:
     def outcome(
         self, chosen: dict[str, Any], done: Outcome, estimator: Classifier, X_test: Matrix, Y_test: Array
     ) -> Outcome:
-        """Return the outcome of this run from the outcome and the fitted estimator of the run that is done.
+        """Return the outcome of this run from the outcome and the fitted estimator of the current run.
 
-        `chosen` is the grid point of the run that is done. This run fails if it would choose another
-        point, or if its evaluation raises an error.
+        `chosen` is the grid point of the current run. This run fails if it would choose another point,
+        or if its evaluation raises an error.
         """
         run = self.run
         folds = [*self.known, *self.tuning]
-        if not self.error and (
-            not run.points or (not missing_points(run, folds) and _choose_point(run, folds) == chosen)
-        ):
+        is_same = not run.points or (not find_missing_points(run, folds) and _choose_point(run, folds) == chosen)
+        if not self.error and is_same:
             try:
                 predicted = predict_for_metrics(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
-                evaluated: dict[str, Any] = {
-                    "values": _evaluate(Y_test, predicted, run),
-                    "reliability": _reliability(Y_test, predicted),
-                }
-                return replace(done, **evaluated, params={**run.params, **chosen}, tuning=self.tuning, others=[])
+                values, bins = _evaluate(Y_test, predicted, run)
+                params = {**run.params, **chosen}
+                done = replace(done, others=[], tuning=self.tuning)
+                return replace(done, values=values, reliability=bins, params=params)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a method of a plan may raise anything
                 self.error = in_words(error)
         return Outcome(error=self.error, tuning=self.tuning)
 
 
 def _tune_missing(
-    outcome: Outcome, run: Run, estimator: Classifier, X: Matrix, Y: Array, known: Sequence[Fold],
+    outcome: Outcome, run: Run, estimator: Classifier, X: Matrix, Y: Array, known: Sequence[FoldResult],
     others: list[OtherRule],
 ) -> float:  # fmt: skip
     """Tune the grid points that are not known; return the recorded processor time of the known ones.
@@ -209,10 +207,10 @@ def _tune_missing(
     The outcome gets the new folds and the seconds of all folds. The same fits are evaluated with the
     `others`: each gets its tuning, or its error.
     """
-    missing = missing_points(run, known)
+    missing = find_missing_points(run, known)
     metrics = run.plan.metrics
     start = time.perf_counter()
-    folds: list[Fold] = []
+    folds: list[FoldResult] = []
     evaluated = [other for other in others if not other.error]
     rules = [(other.parameters, other.run.convention) for other in evaluated]
     options: dict[str, Any] = {"folds": run.plan.tuning.folds, "seed": run.seed, "metrics": metrics, "others": rules}
@@ -251,7 +249,7 @@ def _as_grids(points: Iterable[str]) -> list[Grid]:
     return grids
 
 
-def _read_folds(table: Any, grid: Grid, names: Iterable[str], metrics: Iterable[str]) -> list[Fold]:
+def _read_folds(table: Any, grid: Grid, names: Iterable[str], metrics: Iterable[str]) -> list[FoldResult]:
     """Return the rows of a search as records; `names` are the names of the grid's parameters in the table."""
     folds = []
     for row in table.to_dict("records"):
@@ -260,5 +258,5 @@ def _read_folds(table: Any, grid: Grid, names: Iterable[str], metrics: Iterable[
         point = {name: next(one for one in values if one == value) for name, values, value in columns}
         measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations", "processor_seconds"))
         values = {metric: float(row[metric]) for metric in metrics}
-        folds.append(Fold(json.dumps(point, sort_keys=True), int(row["fold"]), values, *measured))
+        folds.append(FoldResult(json.dumps(point, sort_keys=True), int(row["fold"]), values, *measured))
     return folds

@@ -9,12 +9,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_number, hint
-from rbrl._common.extras import import_extra
-from rbrl._common.frames import check_no_mask
+from rbrl._common.environment import import_extra
+from rbrl._common.frames import as_dense, check_no_mask
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
-from rbrl.inspection.invert_transformers import NamedTerms
-from rbrl.inspection.unwrapped_model import RowTerms, UnwrappedModel, reject_model
+from rbrl.decision import Chain, DecisionRule, RowThreshold
+from rbrl.inspection.terms import (
+    NamedTerms,
+    RowTerms,
+    UnwrappedModel,
+    format_label,
+    reject_model,
+    shorten_name,
+)
 from rbrl.metrics import scores_of
+from rbrl.ranking_svm import RankSVM
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,10 +30,10 @@ if TYPE_CHECKING:
 
 # Default number of terms in a text or figure; the others are summed up.
 SHOWN_TERMS = 10
-# Largest distance of the sum of the terms from the score, as a share of the sum of their sizes, by precision.
-SUM_TOLERANCES = {"d": 1e-9, "f": 1e-3}
-# Longest name in a figure, in letters.
-LONGEST_DRAWN_NAME = 34
+# Largest distance of the sum of the terms from the score, as a share of the sum of their sizes, for
+# scores in double and in single precision.
+SUM_TOLERANCE = 1e-9
+SUM_TOLERANCE_SINGLE = 1e-3
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,7 +283,10 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
             terms = _subtract(terms, other_terms)
             constants = {name: value - other_constants[name] for name, value in constants.items()}
             score = float(scores[0, index] - scores[0, other])
-    _check_sum(model, terms, constants, score, scores.dtype.char)
+    parts = np.append(terms.contributions, list(constants.values()))
+    tolerance = SUM_TOLERANCE_SINGLE if scores.dtype == np.float32 else SUM_TOLERANCE
+    if abs(parts.sum() - score) > tolerance * (np.abs(parts).sum() + abs(score)):
+        reject_model(model, f"has a score of {score:.6g}, but terms that add up to {parts.sum():.6g}")
     predicted, notes = _explain_prediction(unwrapped, prediction, scores[0, index], index, names)
     order = _largest_first(terms.contributions)
     return Explanation(
@@ -283,16 +294,6 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
         [terms.names[i] for i in order], terms.values[order], terms.references[order], terms.contributions[order],
         constants, notes,
     )  # fmt: skip
-
-
-def format_label(label: Any) -> str:
-    """Return the name of a label, or "label" with its number."""
-    return label if isinstance(label, str) else f"label {label}"
-
-
-def shorten_name(name: str) -> str:
-    """Shorten a name in the middle, so that a value at its end stays."""
-    return name if len(name) <= LONGEST_DRAWN_NAME else f"{name[: LONGEST_DRAWN_NAME - 13]}…{name[-12:]}"
 
 
 def _as_one_row(x: Any) -> Any:
@@ -325,10 +326,33 @@ def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
 def _terms_and_constants(row: RowTerms, label: int) -> tuple[NamedTerms, dict[str, float]]:
     terms, intercept = row.label_terms(label)
     constants = {"intercept": intercept}
-    for rule, shift in row.shifts():
+    for rule, shift in _shifts(row):
         name = rule if rule == "NonEmpty" else f"threshold ({rule})"
         constants[name] = constants.get(name, 0.0) + float(shift[label])
     return terms, constants
+
+
+def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
+    """Yield the name of each learned rule and its shift of all scores, the innermost rule first."""
+    classifier = row.model.classifier
+    if isinstance(classifier, RankSVM) and row.n_labels > 1:
+        rule = RowThreshold(ties_relevant=True)
+        rule.coef_ = classifier.threshold_coef_
+        rule.intercept_ = classifier.threshold_intercept_
+        scores = row.model.weights @ row.inputs + classifier.intercept_
+        yield from _rule_shifts(rule, scores[None])
+    threshold = np.asarray(getattr(classifier, "threshold_", 0.0), dtype=np.float64)
+    if threshold.any():
+        yield str(classifier.threshold), np.broadcast_to(-threshold, (row.n_labels,))
+    for tuned, n_steps in reversed(row.model.tuned):
+        yield from _rule_shifts(tuned.rule_, scores_of(tuned.estimator_, row.stages[n_steps].data))
+
+
+def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+    for part in rule.rules if isinstance(rule, Chain) else [rule]:
+        shifted = part.shift(scores)
+        yield type(part).__name__, (shifted - scores)[0]
+        scores = shifted
 
 
 def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
@@ -336,14 +360,15 @@ def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
     if terms.names == others.names:
         references = np.where(terms.references == others.references, terms.references, np.nan)
         return NamedTerms(terms.names, terms.values, references, terms.contributions - others.contributions)
-    negated = NamedTerms(others.names, others.values, others.references, -others.contributions)
-    joined = NamedTerms.join([terms, negated])
-    index: dict[Any, int] = {}
-    groups = np.array([index.setdefault(name, len(index)) for name in joined.names])
-    first = np.unique(groups, return_index=True)[1]
-    sums = np.zeros(len(index))
-    np.add.at(sums, groups, joined.contributions)
-    return NamedTerms(list(index), joined.values[first], np.full(len(index), np.nan), sums)
+    values: dict[Any, Any] = {}
+    sums: dict[Any, float] = {}
+    for part, sign in ((terms, 1), (others, -1)):
+        for name, value, contribution in zip(part.names, part.values, part.contributions):
+            values.setdefault(name, value)
+            sums[name] = sums.get(name, 0.0) + sign * contribution
+    unknown = np.full(len(sums), np.nan)
+    objects = np.array(list(values.values()), dtype=object)
+    return NamedTerms(list(sums), objects, unknown, np.array(list(sums.values())))
 
 
 def _largest_first(contributions: FloatArray) -> IntArray:
@@ -353,18 +378,11 @@ def _largest_first(contributions: FloatArray) -> IntArray:
     return order[sizes[order] > 0]
 
 
-def _check_sum(model: Any, terms: NamedTerms, constants: dict[str, float], score: float, precision: str) -> None:
-    parts = np.append(terms.contributions, list(constants.values()))
-    tolerance = SUM_TOLERANCES.get(precision, SUM_TOLERANCES["d"])
-    if abs(parts.sum() - score) > tolerance * (np.abs(parts).sum() + abs(score)):
-        reject_model(model, f"has a score of {score:.6g}, but terms that add up to {parts.sum():.6g}")
-
-
 def _explain_prediction(
     model: UnwrappedModel, prediction: Any, score: float, index: int, names: list[Any]
 ) -> tuple[bool, tuple[str, ...]]:
     """Return whether the label is predicted, and reasons for it other than the score."""
-    labels = prediction.toarray() if issparse(prediction) else np.asarray(prediction)
+    labels = as_dense(prediction)
     if labels.ndim == 1:
         return bool(labels[0] == names[index]), ()
     predicted = bool(labels[0, index] > 0)

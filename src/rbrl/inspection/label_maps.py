@@ -7,21 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram, leaves_list, linkage
 from scipy.spatial.distance import squareform
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.extras import import_extra
-from rbrl._common.typing import FloatArray, IntArray, Matrix
-from rbrl.estimators import BinaryRelevance
-from rbrl.inspection.explanation import format_label, shorten_name
-from rbrl.inspection.unwrapped_model import (
-    UnwrappedModel,
-    as_dense,
-    coefficients,
-    is_kernel_model,
-    kernel_values,
-    reject_model,
-)
+from rbrl._common.environment import import_extra
+from rbrl._common.frames import as_dense
+from rbrl._common.typing import FloatArray, IntArray
+from rbrl.inspection.terms import UnwrappedModel, coefficients, format_label, reject_model, shorten_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,7 +236,7 @@ def label_map(model: Any) -> LabelMap:
     """
     check_is_fitted(model)
     unwrapped = UnwrappedModel.unwrap(model)
-    weights = _label_weights(unwrapped.classifier)
+    weights = _label_weights(unwrapped)
     U, sigma, _ = np.linalg.svd(weights, full_matrices=False)
     rank = int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
     factors = U[:, :rank] * sigma[:rank]
@@ -254,34 +245,26 @@ def label_map(model: Any) -> LabelMap:
     return LabelMap(unwrapped.score_names(len(weights)), sigma[:rank], factors)
 
 
-def _label_weights(classifier: Any) -> FloatArray:
+def _label_weights(model: UnwrappedModel) -> FloatArray:
     """Return a vector for each label, with the inner products of the weights of the labels."""
-    if getattr(classifier, "approximation", None) is not None:
-        return as_dense(classifier.feature_coef_).T
-    if is_kernel_model(classifier):
-        return _function_weights(classifier)
-    has_learners = isinstance(classifier, OneVsRestClassifier) or getattr(classifier, "estimator", None) is not None
-    if isinstance(classifier, BinaryRelevance | OneVsRestClassifier) and has_learners:
-        return _learner_weights(classifier)
-    return coefficients(classifier)
-
-
-def _learner_weights(classifier: Any) -> FloatArray:
-    rows = [None if learner is None else coefficients(learner)[0] for learner in classifier.estimators_]
+    if getattr(model.classifier, "approximation", None) is not None:
+        return as_dense(model.classifier.feature_coef_).astype(np.float64).T
+    if model.is_kernel:
+        return _function_weights(model)
+    if model.learners is None:
+        return model.weights
+    rows = [None if learner is None else coefficients(learner)[0] for learner in model.learners]
     n_columns = next((len(row) for row in rows if row is not None), 1)
     return np.array([np.zeros(n_columns) if row is None else row for row in rows])
 
 
-def _function_weights(classifier: Any) -> FloatArray:
-    A = as_dense(classifier.dual_coef_)
-    X = classifier.X_fit_
+def _function_weights(model: UnwrappedModel) -> FloatArray:
+    A = model.weights.T
+    X = model.classifier.X_fit_
     if X is None:
-        reject_model(classifier, "with kernel='precomputed' keeps no training rows to compare its functions on")
-    inner = A.T @ _kernel_product(classifier, X, A)
+        reject_model(model.classifier, "with kernel='precomputed' keeps no training rows to compare")
+    step = max(1, LABEL_MAP_BLOCK_ENTRIES // len(A))
+    blocks = (X[start : start + step] for start in range(0, len(A), step))
+    inner = A.T @ np.vstack([model.kernel_values(block) @ A for block in blocks])
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
     return vectors * np.sqrt(np.maximum(values, 0.0))
-
-
-def _kernel_product(classifier: Any, X: Matrix, A: FloatArray) -> FloatArray:
-    step = max(1, LABEL_MAP_BLOCK_ENTRIES // len(A))
-    return np.vstack([kernel_values(classifier, X[i : i + step]) @ A for i in range(0, len(A), step)])

@@ -1,4 +1,4 @@
-r"""Base class of the losses, sums and weightings of losses, and the weights of rows and entries.
+r"""Base class of the losses, and sums and weightings of losses.
 
 A loss is a sum over rows of a convex function of labels and scores. A loss never sees features or model
 weights. The same loss therefore serves dense, sparse, kernel, out-of-core and distributed training.
@@ -15,6 +15,7 @@ weight, this is the weight of the row.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,82 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
-
-# Weights of the rows (n,), or of the entries (n, l); None for weights of 1.
-Weights = FloatArray | None
-
-
-def row_weights(weights: Weights, n_samples: int) -> FloatArray:
-    """Return weights of rows or entries as float64; return ones of the rows for None."""
-    return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
-
-
-def mean_weights(Y: Array, weights: Weights) -> FloatArray:
-    """Return the weight of each row, or the mean weight of its entries; 0 if all labels of the row are missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.losses.base import mean_weights
-    >>> Y = np.array([[1, -1, 0], [0, 0, 0]], dtype=np.int8)
-    >>> mean_weights(Y, None), mean_weights(Y, np.array([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0]]))
-    (array([1., 0.]), array([2., 0.]))
-    """
-    w = row_weights(weights, len(Y))
-    if w.ndim == 1:
-        # Y.all() is much faster than Y.any(axis=1), and most data have no missing label.
-        return w if Y.all() else w * Y.any(axis=1)
-    return np.where(Y != 0, w, 0.0).sum(axis=1) / np.maximum(np.count_nonzero(Y, axis=1), 1)
-
-
-def entry_weights(Y: Array, weights: Weights) -> FloatArray:
-    """Return the weight of each entry: its own or that of its row, and 0 for a missing label.
-
-    Parameters
-    ----------
-    Y : array (n_samples, n_labels)
-        Labels in {-1, 0, +1}; 0 is a missing label.
-    weights : array (n_samples,) or (n_samples, n_labels), or None
-
-    Returns
-    -------
-    array (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.losses import entry_weights
-    >>> entry_weights(np.array([[1, -1, 0]], dtype=np.int8), np.array([2.0]))
-    array([[2., 2., 0.]])
-    """
-    w = row_weights(weights, len(Y))
-    return np.abs(Y) * (w[:, None] if w.ndim == 1 else w)
-
-
-def apply_class_weights(Y: Array, weights: Weights, table: FloatArray) -> FloatArray:
-    """Return the weights of the entries times the class weights of their labels.
-
-    Parameters
-    ----------
-    Y : array (n_samples, n_labels)
-        Labels in {-1, 0, +1}; 0 is a missing label.
-    weights : array (n_samples,) or (n_samples, n_labels), or None
-    table : array (2, n_labels)
-        Weights of the irrelevant and of the relevant entries of each label.
-
-    Returns
-    -------
-    array (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.losses.base import apply_class_weights
-    >>> table = np.array([[1.0, 5.0], [3.0, 1.0]])
-    >>> apply_class_weights(np.array([[1, -1], [-1, 0]]), np.array([1.0, 2.0]), table).tolist()
-    [[3.0, 5.0], [2.0, 0.0]]
-    """
-    return np.where(Y > 0, table[1], table[0]) * entry_weights(Y, weights)
+from rbrl.losses.weights import Weights, apply_class_weights
 
 
 class Terms(NamedTuple):
@@ -128,8 +54,22 @@ class Terms(NamedTuple):
     reach: float = np.inf
 
 
+def sum_terms(parts: Sequence[Terms]) -> Terms:
+    """Return the terms of a sum of losses, or of a loss over several blocks of rows.
+
+    Examples
+    --------
+    >>> from rbrl.losses import Terms
+    >>> from rbrl.losses.base import sum_terms
+    >>> sum_terms([Terms(1.0, 2.0, 3.0), Terms(1.0, 1.0, 1.0, reach=2.0)]) == (2.0, 3.0, 4.0, 2.0)
+    True
+    """
+    value, linear, quadratic = np.sum([part[:3] for part in parts] or [(0.0, 0.0, 0.0)], axis=0).tolist()
+    return Terms(value, linear, quadratic, min((part.reach for part in parts), default=np.inf))
+
+
 class RowTerms(NamedTuple):
-    """The terms of a row's loss, by their parameters: dual ascent minimises such a loss over one row at a time.
+    """Parameters of the loss of a row. Dual ascent minimises such a loss over one row at a time.
 
     Attributes
     ----------
@@ -142,7 +82,7 @@ class RowTerms(NamedTuple):
     margin : float
         Margin of the pairs.
     graph : CSR matrix (n_labels, n_labels)
-        Matrix L of the quadratic form f' L f / 2 of the row's scores; empty where there is no such term.
+        Matrix L of the quadratic form f' L f / 2 of the row's scores. It may have no entries.
 
     Examples
     --------
@@ -157,17 +97,6 @@ class RowTerms(NamedTuple):
     pairs: float
     margin: float
     graph: Any
-
-    @property
-    def numbers(self) -> tuple[Any, ...]:
-        """The parameters as numbers and arrays, the matrix of the graph by its three arrays."""
-        graph = self.graph
-        return *self[:4], graph.data, graph.indices, graph.indptr
-
-
-def no_graph(n_labels: int) -> Any:
-    """Return the empty matrix that stands for no quadratic form: a CSR matrix (n_labels, n_labels)."""
-    return sparse.csr_array((n_labels, n_labels))
 
 
 class LineValue(NamedTuple):
@@ -248,7 +177,7 @@ class Loss(ABC):
         return np.array(columns)
 
     def row_terms(self, n_labels: int) -> RowTerms | None:
-        """Return the terms that the loss of a row is made of; None for a loss that has others.
+        """Return the terms of the loss of a row, or None if the loss has other terms.
 
         Parameters
         ----------
@@ -296,11 +225,7 @@ class WeightedSum(Loss):
 
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
         """Add the gradients of all losses to R; return the sums of their terms, with the shortest reach."""
-        parts = [loss.accumulate(Y, F, weights, scale * c, R) for c, loss in self.terms]
-        value = sum((part.value for part in parts), 0.0)
-        linear = sum((part.linear for part in parts), 0.0)
-        quadratic = sum((part.quadratic for part in parts), 0.0)
-        return Terms(value, linear, quadratic, min((part.reach for part in parts), default=np.inf))
+        return sum_terms([loss.accumulate(Y, F, weights, scale * c, R) for c, loss in self.terms])
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """Return the weighted sum of the diagonals."""
@@ -325,23 +250,29 @@ class WeightedSum(Loss):
 
     def row_terms(self, n_labels: int) -> RowTerms | None:
         """Return the sum of the terms; None if two of them are hinges of labels, or two hinges of pairs."""
-        parts = [(c, loss.row_terms(n_labels)) for c, loss in self.terms]
-        of_labels = [(c * part.hinge, part.costs) for c, part in parts if part is not None and part.hinge]
-        of_pairs = [(c * part.pairs, part.margin) for c, part in parts if part is not None and part.pairs]
-        if any(part is None for _, part in parts) or max(len(of_labels), len(of_pairs)) > 1:
-            return None
-        hinge, costs = of_labels[0] if of_labels else (0.0, np.ones(n_labels))
-        pairs, margin = of_pairs[0] if of_pairs else (0.0, 0.0)
-        graphs = (c * part.graph for c, part in parts if part is not None)
-        return RowTerms(hinge, costs, pairs, margin, sparse.csr_array(sum(graphs, no_graph(n_labels))))
+        total = RowTerms(0.0, np.ones(n_labels), 0.0, 0.0, sparse.csr_array((n_labels, n_labels)))
+        for c, loss in self.terms:
+            part = loss.row_terms(n_labels)
+            if part is None or total.hinge * part.hinge or total.pairs * part.pairs:
+                return None
+            total = total._replace(graph=total.graph + c * part.graph)
+            if part.hinge:
+                total = total._replace(hinge=c * part.hinge, costs=part.costs)
+            if part.pairs:
+                total = total._replace(pairs=c * part.pairs, margin=part.margin)
+        return total
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         """Return the weighted sum of the values and derivatives."""
-        parts = [(c, loss.line(Y, F, D, t, weights)) for c, loss in self.terms]
-        if not parts:
-            return LineValue(0.0, np.zeros(F.shape[1]), np.zeros(F.shape[1]), 0.0)
-        totals: list[Any] = [sum(c * part[k] for c, part in parts) for k in range(4)]
-        return LineValue(*totals)
+        value = joint = 0.0
+        slopes, curvatures = np.zeros((2, F.shape[1]))
+        for c, loss in self.terms:
+            part = loss.line(Y, F, D, t, weights)
+            value += c * part.value
+            slopes += c * part.slopes
+            curvatures += c * part.curvatures
+            joint += c * part.joint_curvature
+        return LineValue(value, slopes, curvatures, joint)
 
 
 @dataclass(frozen=True, eq=False)

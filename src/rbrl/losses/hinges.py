@@ -3,20 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl._loops import rows
-from rbrl.losses.base import (
-    LineValue,
-    Loss,
-    RowTerms,
-    Terms,
-    Weights,
-    entry_weights,
-    mean_weights,
-    no_graph,
-    row_weights,
-)
+from rbrl.losses.base import LineValue, Loss, RowTerms, Terms
+from rbrl.losses.weights import Weights, entry_weights, mean_weights, row_weights
 
 
 class _LabelwiseHinge(Loss):
@@ -59,7 +51,7 @@ class _LabelwiseHinge(Loss):
 
     def row_terms(self, n_labels: int) -> RowTerms:
         """Return hinges of labels, and none of pairs."""
-        return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, no_graph(n_labels))
+        return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, sparse.csr_array((n_labels, n_labels)))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         w = row_weights(weights, len(Y))
@@ -110,34 +102,6 @@ class CostWeightedSquaredHinge(_LabelwiseHinge):
     costs: FloatArray
 
 
-def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
-    r"""Return costs of relevant entries that are higher for rare labels.
-
-    .. math:: c_j = (n_j^- / n_j^+)^\beta
-
-    Parameters
-    ----------
-    relevant, irrelevant : arrays (n_labels,)
-        Numbers of rows in which each label is relevant, and irrelevant.
-    power : float
-        Exponent :math:`\beta`.
-
-    Returns
-    -------
-    array (n_labels,)
-        Costs. The cost is 1 for a label that is relevant in no row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.losses.hinges import costs_of_counts
-    >>> costs_of_counts(np.array([1, 3]), np.array([4, 2]), power=1.0).round(2).tolist()
-    [4.0, 0.67]
-    """
-    ratio = np.divide(irrelevant, relevant, out=np.ones(len(relevant)), where=relevant > 0)
-    return ratio**power
-
-
 @dataclass(frozen=True)
 class PairwiseSquaredHinge(Loss):
     r"""Squared hinge over the (relevant, irrelevant) label pairs of each row: the ranking part of RBRL, eq. (16).
@@ -168,14 +132,12 @@ class PairwiseSquaredHinge(Loss):
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """Return the diagonal of the generalised Hessian."""
-        # A coupling of 0 leaves out the entries off the diagonal.
-        return self._hessian_product(Y, F, np.ones_like(F), weights, coupling=0.0)
+        return self.hessian_product(Y, F, np.ones_like(F), weights, coupling=0.0)
 
-    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the generalised Hessian at F times D."""
-        return self._hessian_product(Y, F, D, weights, coupling=1.0)
-
-    def _hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights, coupling: float) -> FloatArray:
+    def hessian_product(
+        self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None, coupling: float = 1.0
+    ) -> FloatArray:
+        """Return the Hessian at F times D. Entries off its diagonal are multiplied by `coupling`."""
         P = np.zeros_like(F)
         w = row_weights(weights, len(Y))
         rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)
@@ -206,7 +168,8 @@ class PairwiseSquaredHinge(Loss):
 
     def row_terms(self, n_labels: int) -> RowTerms:
         """Return hinges of pairs, and none of labels."""
-        return RowTerms(0.0, np.ones(n_labels), 1.0, float(self.margin), no_graph(n_labels))
+        graph = sparse.csr_array((n_labels, n_labels))
+        return RowTerms(0.0, np.ones(n_labels), 1.0, float(self.margin), graph)
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         """Return the loss at F + D diag(t) and its derivatives, computed in one pass over the pairs."""

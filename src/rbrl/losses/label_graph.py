@@ -1,4 +1,4 @@
-"""Quadratic losses on a graph of labels, and the counts of labels from which the graph is made."""
+"""Quadratic losses on a graph of labels, and counts of labels for the graph and for costs."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.base import Loss, RowTerms, Terms, Weights, mean_weights, row_weights
+from rbrl.losses.base import Loss, RowTerms, Terms
+from rbrl.losses.weights import Weights, mean_weights, row_weights
 
 # Number of differences of scores that are computed at a time: 32 MB.
 EDGE_BLOCK_ENTRIES = 2**22
@@ -156,6 +157,34 @@ def label_counts(Y: Array, weights: Weights = None) -> LabelCounts:
         return LabelCounts(n_samples, relevant, irrelevant, labels.T @ labels, known.T @ known)
     together = np.full((Y.shape[1],) * 2, n_samples) if Y.all() else known.T @ (w[:, None] * known)
     return LabelCounts(n_samples, w @ (Y > 0), w @ (Y < 0), labels.T @ (w[:, None] * labels), together)
+
+
+def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
+    r"""Return costs of relevant entries that are higher for rare labels.
+
+    .. math:: c_j = (n_j^- / n_j^+)^\beta
+
+    Parameters
+    ----------
+    relevant, irrelevant : arrays (n_labels,)
+        Numbers of rows in which each label is relevant, and irrelevant.
+    power : float
+        Exponent :math:`\beta`.
+
+    Returns
+    -------
+    array (n_labels,)
+        Costs. The cost is 1 for a label that is relevant in no row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.label_graph import costs_of_counts
+    >>> costs_of_counts(np.array([1, 3]), np.array([4, 2]), power=1.0).round(2).tolist()
+    [4.0, 0.67]
+    """
+    ratio = np.divide(irrelevant, relevant, out=np.ones(len(relevant)), where=relevant > 0)
+    return ratio**power
 
 
 def laplacians_of_products(

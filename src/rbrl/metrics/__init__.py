@@ -1,24 +1,16 @@
 """Metrics of multi-label predictions, with the direction and the conventions of each."""
 
-from rbrl.metrics.inputs import CONVENTIONS
-from rbrl.metrics.labels import (
-    accuracy_example,
-    f1_example,
-    f1_macro,
-    f1_micro,
-    f1_weighted,
-    hamming_loss,
-    subset_accuracy,
-)
-from rbrl.metrics.per_label import auc_macro, auc_micro, classification_report
-from rbrl.metrics.probabilities import (
-    ReliabilityBins,
-    brier_score,
-    calibration_error_macro,
-    expected_calibration_error,
-    log_loss,
-    reliability_bins,
-)
+from rbrl.metrics.inputs import CONVENTIONS as CONVENTIONS
+from rbrl.metrics.inputs import probabilities_of, scores_of
+from rbrl.metrics.labels import accuracy_example as accuracy_example
+from rbrl.metrics.labels import f1_example, f1_macro, f1_micro, hamming_loss, subset_accuracy
+from rbrl.metrics.labels import f1_weighted as f1_weighted
+from rbrl.metrics.probabilities import ReliabilityBins as ReliabilityBins
+from rbrl.metrics.probabilities import auc_macro, expected_calibration_error, log_loss
+from rbrl.metrics.probabilities import auc_micro as auc_micro
+from rbrl.metrics.probabilities import brier_score as brier_score
+from rbrl.metrics.probabilities import calibration_error_macro as calibration_error_macro
+from rbrl.metrics.probabilities import reliability_bins as reliability_bins
 from rbrl.metrics.ranking import (
     average_precision,
     coverage,
@@ -28,20 +20,13 @@ from rbrl.metrics.ranking import (
     ranking_loss,
     recall_at_k,
 )
-from rbrl.metrics.registry import (
-    METRICS,
-    PAPER_METRICS,
-    Metric,
-    evaluate,
-    get_metric,
-    probabilities_of,
-    scores_of,
-)
+from rbrl.metrics.registry import METRICS, PAPER_METRICS, Metric, get_metric
+from rbrl.metrics.registry import classification_report as classification_report
+from rbrl.metrics.registry import evaluate as evaluate
 
 __all__ = [
-    "CONVENTIONS", "METRICS", "PAPER_METRICS", "Metric", "ReliabilityBins", "accuracy_example", "auc_macro",
-    "auc_micro", "average_precision", "brier_score", "calibration_error_macro", "classification_report", "coverage",
-    "evaluate", "expected_calibration_error", "f1_example", "f1_macro", "f1_micro", "f1_weighted", "get_metric",
+    "METRICS", "PAPER_METRICS", "Metric", "auc_macro", "average_precision", "coverage",
+    "expected_calibration_error", "f1_example", "f1_macro", "f1_micro", "get_metric",
     "hamming_loss", "log_loss", "ndcg_at_k", "one_error", "precision_at_k", "probabilities_of",
-    "ranking_loss", "recall_at_k", "reliability_bins", "scores_of", "subset_accuracy",
+    "ranking_loss", "recall_at_k", "scores_of", "subset_accuracy",
 ]  # fmt: skip

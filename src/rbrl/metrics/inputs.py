@@ -1,16 +1,23 @@
-"""Checks of the arguments of a metric, and blocks of rows that bound its memory."""
+"""Arguments of a metric: checks, blocks of rows, and the predictions of a classifier."""
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import users_level
-from rbrl._common.frames import check_no_mask, check_same_columns, check_same_rows, label_values
-from rbrl._common.top_k import descending_order, first_of_tie
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl._common.frames import (
+    check_no_mask,
+    check_same_columns,
+    check_same_rows,
+    column_names,
+    label_values,
+)
+from rbrl._common.linalg import descending_order, first_of_tie
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
 # Conventions for ties and for ratios 0/0; the first is the default.
@@ -165,35 +172,27 @@ def _check_shapes(Y: Checked, other: Checked, name: str) -> None:
 
 
 class RowBlock(NamedTuple):
-    """Dense rows of a comparison: relevant labels, scores, and the mask of missing labels or None."""
+    """Dense rows of a comparison: masks of the relevant and of the missing labels, and scores."""
 
     relevant: BoolArray
     scores: FloatArray
-    missing: BoolArray | None
-
-    @property
-    def known(self) -> BoolArray:
-        """Mask of the labels that are not missing."""
-        return np.ones(self.relevant.shape, dtype=bool) if self.missing is None else ~self.missing
+    missing: BoolArray
 
     @property
     def irrelevant(self) -> BoolArray:
         """Mask of the irrelevant labels."""
-        return ~self.relevant if self.missing is None else ~(self.relevant | self.missing)
+        return ~(self.relevant | self.missing)
 
     @property
     def n_known(self) -> IntArray:
         """Number of labels of each row that are not missing."""
-        n_rows, n_labels = self.relevant.shape
-        if self.missing is None:
-            return np.full(n_rows, n_labels)
-        return n_labels - self.missing.sum(axis=1)
+        return np.count_nonzero(~self.missing, axis=1)
 
     @property
     def ranking_scores(self) -> FloatArray:
         """Scores that rank as the given ones, with the missing labels below all others."""
         F = self.scores
-        if self.missing is None:
+        if not self.missing.any():
             return F
         if np.isneginf(F[~self.missing]).any():
             # No number is below -inf: negative ranks replace the scores.
@@ -205,10 +204,7 @@ class RowBlock(NamedTuple):
 
     def take(self, rows: Any) -> "RowBlock":
         """Return the rows of a mask."""
-        if rows.all():
-            return self
-        missing = None if self.missing is None else self.missing[rows]
-        return RowBlock(self.relevant[rows], self.scores[rows], missing)
+        return self if rows.all() else RowBlock(*(part[rows] for part in self))
 
 
 def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator[RowBlock]:
@@ -217,11 +213,8 @@ def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator
         T = _dense_rows(Y, part).astype(bool, copy=False)
         F = _dense_rows(scores, part)
         F = F if F.dtype.kind == "f" else F.astype(np.float64)
-        if missing is None:
-            yield RowBlock(T, F, None)
-        else:
-            mask = _dense_rows(missing, part).astype(bool, copy=False)
-            yield RowBlock(T, F, mask).take(~mask.all(axis=1))
+        mask = np.zeros(T.shape, bool) if missing is None else _dense_rows(missing, part).astype(bool)
+        yield RowBlock(T, F, mask).take(~mask.all(axis=1))
 
 
 def _dense_rows(M: Checked, rows: slice) -> Array:
@@ -242,3 +235,98 @@ def _slices(M: Checked) -> Iterator[slice]:
     """Return slices of rows of at most `METRIC_BLOCK_ENTRIES` entries, of at least one row."""
     step = max(1, METRIC_BLOCK_ENTRIES // max(1, int(np.prod(M.shape[1:]))))
     return (slice(start, start + step) for start in range(0, M.shape[0], step))
+
+
+def common_names(label_names: LabelNames, **matrices: Any) -> list[str] | None:
+    """Return the names of the labels; given names and those of all data frames must agree.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> common_names(None, Y=pd.DataFrame({"sea": [1], "sun": [0]}), labels=[[1, 0]])
+    ['sea', 'sun']
+    """
+    sources = {"label_names": None if label_names is None else [str(name) for name in label_names]}
+    sources |= {source: column_names(matrix) for source, matrix in matrices.items()}
+    named = [(source, names) for source, names in sources.items() if names is not None]
+    for (first, names), (second, others) in pairwise(named):
+        if names != others:
+            lengths = (len(names), len(others))
+            one, other = next((pair for pair in zip(names, others) if pair[0] != pair[1]), lengths)
+            raise InvalidLabelsError(
+                f"{first} and {second} must have the same labels in the same order. Got {one!r} and {other!r}; "
+                "put the columns of one in the order of the other."
+            )
+    return named[0][1] if named else None
+
+
+class Classifier(Protocol):
+    """A fitted scikit-learn classifier, perhaps with `decision_function` or `predict_proba`."""
+
+    def predict(self, X: MatrixLike, /) -> MatrixLike: ...
+
+
+def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
+    """Return the decision function of a fitted classifier, or else its probabilities.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, fitted
+    X : array or sparse matrix, shape (n_samples, n_features)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+        Scores. A label that was constant in training has no column in the probabilities of
+        scikit-learn's multi-output classifiers; its score is 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import scores_of
+    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
+    >>> scores_of(model, [[0.2]])
+    array([[1. , 0.5]])
+    """
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X))
+        return scores[:, None] if scores.ndim == 1 else scores
+    if not hasattr(estimator, "predict_proba"):
+        name = type(estimator).__name__
+        raise TypeError(f"No scores: {name} has neither decision_function nor predict_proba.")
+    return probabilities_of(estimator, X)
+
+
+def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
+    """Return the probabilities that labels are relevant, of a classifier with `predict_proba`.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, fitted
+    X : array or sparse matrix, shape (n_samples, n_features)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+        Probabilities, also of classifiers that return a list with two columns for each label. A
+        label that was constant in training has the probability 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import probabilities_of
+    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
+    >>> probabilities_of(model, [[0.2]])
+    array([[1. , 0.5]])
+    """
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
+            "wrap it in rbrl.CalibratedMultiLabelClassifier."
+        )
+    multi_output: Any = estimator
+    found = multi_output.predict_proba(X)
+    if not isinstance(found, list):
+        return np.asarray(found)
+    classes = [list(values) for values in multi_output.classes_]
+    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(found, classes)])

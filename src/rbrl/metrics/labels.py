@@ -1,16 +1,28 @@
-"""Metrics of predicted label sets, averaged over samples, over labels, or over all entries."""
+"""Metrics of predicted label sets, averaged over samples or labels, and a table of every label."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.typing import ArrayLike, FloatArray, MatrixLike
-from rbrl.metrics.inputs import check_label_pair, warn_undefined
+from rbrl._common.environment import import_extra
+from rbrl._common.typing import ArrayLike, FloatArray, LabelNames, MatrixLike
+from rbrl.metrics.inputs import check_label_pair, common_names, warn_undefined
+from rbrl.metrics.probabilities import label_areas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # F1 and accuracy of two empty sets are 0/0. The sets agree, so the paper's convention says 1;
 # scikit-learn's default is 0.
 _BOTH_EMPTY = {"paper": 1.0, "mulan": 1.0, "sklearn": 0.0}
+
+
+# Columns of the data frame, and the kind of prediction that each column needs.
+MEASURES = {"precision": "labels", "recall": "labels", "f1": "labels", "auc": "scores"}
+# Columns of the data frame that need no prediction.
+COUNTS = ("support", "known")
 
 
 class Overlap(NamedTuple):
@@ -283,3 +295,36 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper",
     counts = overlap(Y, labels, convention, missing, axis=0)
     weighted = ratio(np.sum(counts.f1(0.0) * counts.true), counts.true.sum(), 0.0)
     return _mean(weighted if counts.known.size else counts.known)
+
+
+def evaluate_labels(
+    Y: MatrixLike, labels: MatrixLike | None, scores: MatrixLike | None, measures: Iterable[str] | None, convention: str,
+    missing: str, label_names: LabelNames,
+) -> "DataFrame":  # fmt: skip
+    """Return the data frame of :func:`rbrl.metrics.evaluate` with ``per_label=True``.
+
+    The `measures` are columns among `MEASURES`; None means all columns whose predictions are given.
+    """
+    pandas = import_extra("pandas", "report", "A table of the labels")
+    predicted: dict[str, Any] = {"labels": labels, "scores": scores}
+    available = [name for name, needs in MEASURES.items() if predicted[needs] is not None]
+    chosen = available if measures is None else [_check_measure(name, predicted) for name in measures]
+    if not chosen:
+        raise ValueError("per_label=True needs predicted labels or scores. Got labels=None and scores=None.")
+    names = common_names(label_names, Y=Y, **predicted)
+    # Without predicted labels only the counts of true labels are used.
+    compared: Any = labels if labels is not None else np.zeros(np.shape(predicted["scores"]), dtype=np.int8)
+    counts = overlap(Y, compared, convention, missing, axis=0, keep_unknown=True)
+    columns = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1(0.0)}
+    if "auc" in chosen:
+        columns["auc"] = label_areas(Y, scores, convention, missing)
+    frame = pandas.DataFrame({name: np.where(counts.known > 0, columns[name], np.nan) for name in chosen}, index=names)
+    return frame.assign(support=counts.true.astype(np.int64), known=counts.known.astype(np.int64))
+
+
+def _check_measure(name: str, predicted: dict[str, Any]) -> str:
+    if name not in MEASURES:
+        raise ValueError(f"A measure of a label must be one of {', '.join(MEASURES)}. Got {name!r} instead.")
+    if predicted[MEASURES[name]] is None:
+        raise ValueError(f"{name} compares Y with {MEASURES[name]}. Got {MEASURES[name]}=None instead.")
+    return name

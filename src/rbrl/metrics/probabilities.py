@@ -1,4 +1,4 @@
-"""Metrics of predicted probabilities: their accuracy, and their calibration."""
+"""Metrics over samples: areas under ROC curves, and loss and calibration of probabilities."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -225,7 +225,7 @@ def _mean_over_entries(
     total = 0.0
     n = 0
     for rows in row_blocks(*_check_probabilities(Y, probabilities, convention, missing)):
-        known = rows.known
+        known = ~rows.missing
         values = loss(rows.relevant[known], rows.scores[known].astype(np.float64))
         total += float(values.sum())
         n += len(values)
@@ -241,7 +241,7 @@ def _count_bins(
     n_groups = checked.Y.shape[1] if per_label else 1
     sums = np.zeros((3, n_groups * n_bins))
     for rows in row_blocks(*checked):
-        known = rows.known
+        known = ~rows.missing
         P = rows.scores[known].astype(np.float64)
         index = np.minimum((P * n_bins).astype(np.intp), n_bins - 1)
         if per_label:
@@ -250,3 +250,100 @@ def _count_bins(
             total += np.bincount(index, values, minlength=len(total))
     shape = (n_groups, n_bins) if per_label else (n_bins,)
     return ReliabilityBins(*(total.reshape(shape) for total in sums))
+
+
+def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+    r"""Area under each label's ROC curve, averaged over labels.
+
+    .. math:: \frac{1}{l} \sum_{j=1}^l
+        \frac{|\{(i, k) \in Y_j \times \bar Y_j : f_j(x_i) \ge f_j(x_k)\}|}{|Y_j| |\bar Y_j|}
+
+    Parameters
+    ----------
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
+    convention : {"paper", "mulan", "sklearn"}
+        "paper": as in the authors' program, ties count as right, and labels that all samples have
+        or lack count 0. "sklearn": ties count one half, and such labels are left out
+        (scikit-learn itself returns NaN).
+    missing : {"raise", "ignore"}, default="raise"
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; larger is better.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import auc_macro
+    >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
+    0.75
+    """
+    areas = label_areas(Y, scores, convention, missing, keep_unknown=False)
+    defined = areas[~np.isnan(areas)] if convention == "sklearn" else np.nan_to_num(areas)
+    if not len(defined):
+        return warn_undefined("None of the labels has samples with and without it")
+    return float(defined.mean())
+
+
+def label_areas(
+    Y: MatrixLike, scores: MatrixLike, convention: str, missing: str, keep_unknown: bool = True
+) -> FloatArray:
+    """Return the area under the ROC curve of each label; NaN for a label without a pair.
+
+    A label that is missing in all samples is left out, unless `keep_unknown`.
+    """
+    checked = check_scores(Y, scores, convention, missing)
+    tie = 0.5 if convention == "sklearn" else 1.0
+    by_label = (M if M is None else M.T if isinstance(M, np.ndarray) else M.tocsc().T for M in checked)
+    blocks = ((rows.scores, rows.relevant, rows.irrelevant) for rows in row_blocks(*by_label))
+    found = np.array([_area(f[t], f[n], tie) for block in blocks for f, t, n in zip(*block)])
+    if checked.missing is None or not keep_unknown:
+        return found
+    n_samples, n_labels = checked.Y.shape
+    areas = np.full(n_labels, np.nan)
+    areas[np.ravel(checked.missing.sum(axis=0)) < n_samples] = found
+    return areas
+
+
+def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+    """Area under the ROC curve of all sample-label pairs taken together; ties count one half.
+
+    Unlike the other metrics, this one needs a copy of all scores, because it sorts them at once.
+
+    Parameters
+    ----------
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; larger is better; NaN, with a warning, if Y holds one value only.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import auc_micro
+    >>> auc_micro([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.1]])
+    0.625
+    """
+    blocks = row_blocks(*check_scores(Y, scores, convention, missing))
+    parts = [(rows.scores[rows.relevant], rows.scores[rows.irrelevant]) for rows in blocks]
+    positive, negative = (np.concatenate(part) for part in zip(*parts))
+    if not len(positive) or not len(negative):
+        return warn_undefined("Y holds only one value")
+    return _area(positive, negative, tie=0.5)
+
+
+def _area(positive: FloatArray, negative: FloatArray, tie: float) -> float:
+    """Return the share of (positive, negative) pairs in the right order; NaN without a pair."""
+    if not len(positive) or not len(negative):
+        return float("nan")
+    positive = np.sort(positive)
+    negative = np.sort(negative)
+    below = np.searchsorted(negative, positive, side="left").sum()
+    not_above = np.searchsorted(negative, positive, side="right").sum()
+    return float((below + tie * (not_above - below)) / (len(positive) * len(negative)))

@@ -1,16 +1,17 @@
 """Metrics of the order in which scores rank the labels of each sample, and of the k best labels."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
-from rbrl._common.top_k import best_columns, descending_order, first_of_tie, last_of_tie
+from rbrl._common.linalg import best_columns, descending_order, first_of_tie, last_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
-from rbrl.metrics.inputs import Comparison, RowBlock, check_scores, row_blocks, warn_undefined
+from rbrl.metrics.inputs import RowBlock, check_scores, row_blocks, warn_undefined
 
 # Function of rows with a pair and of a convention that returns the value of each row.
 RowMetric: TypeAlias = Callable[[RowBlock, str], Array]
+NO_RELEVANT_LABEL = "None of the samples has a relevant label"
 
 
 def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
@@ -248,10 +249,8 @@ def precision_at_k(
     >>> precision_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=2)
     0.5
     """
-    blocks = row_blocks(*_check_at_k(Y, scores, k, convention, missing))
-    hits = [_gains(rows.relevant, rows.ranking_scores, k).sum(axis=1) for rows in blocks]
-    n_rows = sum(map(len, hits))
-    return int(sum(map(np.sum, hits))) / (k * n_rows) if n_rows else warn_undefined()
+    hits, _, n_rows = _sum_at_k(_hits, Y, scores, k, convention, missing)
+    return hits / (k * n_rows) if n_rows else warn_undefined()
 
 
 def recall_at_k(
@@ -284,8 +283,8 @@ def recall_at_k(
     >>> recall_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=1)
     0.5
     """
-    blocks = _labelled_blocks(_check_at_k(Y, scores, k, convention, missing))
-    return _mean_over_labelled_rows(np.concatenate([_gains(T, F, k).sum(axis=1) / T.sum(axis=1) for T, F in blocks]))
+    total, n_labelled, _ = _sum_at_k(_recalls, Y, scores, k, convention, missing)
+    return total / n_labelled if n_labelled else warn_undefined(NO_RELEVANT_LABEL)
 
 
 def ndcg_at_k(
@@ -321,40 +320,40 @@ def ndcg_at_k(
     >>> round(ndcg_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=3), 4)
     0.9197
     """
-    checked = _check_at_k(Y, scores, k, convention, missing)
-    gain = _tie_averaged_dcg if convention == "sklearn" else _dcg
-    rows = np.concatenate([gain(T, F, k) / _ideal_dcg(T, k) for T, F in _labelled_blocks(checked)])
-    n_known = _known_rows(checked) if convention == "sklearn" else 0
-    return float(rows.sum() / n_known) if n_known else _mean_over_labelled_rows(rows)
+    row_metric = _tie_averaged_ndcg if convention == "sklearn" else _ndcg
+    total, n_labelled, n_rows = _sum_at_k(row_metric, Y, scores, k, convention, missing)
+    n_averaged = n_rows if convention == "sklearn" else n_labelled
+    return total / n_averaged if n_averaged else warn_undefined(NO_RELEVANT_LABEL)
 
 
-def _known_rows(checked: Comparison) -> int:
-    n_samples, n_labels = checked.Y.shape
-    if checked.missing is None:
-        return n_samples
-    return int(np.count_nonzero(np.asarray(checked.missing.sum(axis=1)) < n_labels))
-
-
-def _check_at_k(Y: MatrixLike, scores: MatrixLike, k: int, convention: str, missing: str) -> Comparison:
+def _sum_at_k(
+    row_metric: Callable[[BoolArray, FloatArray, int], Array], Y: MatrixLike, scores: MatrixLike,
+    k: int, convention: str, missing: str,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Return the sum over rows with a relevant label, the number of these rows, and of all rows."""
     if k != int(k) or k < 1:
         raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
-    return check_scores(Y, scores, convention, missing)
-
-
-def _labelled_blocks(checked: Comparison) -> Iterator[tuple[BoolArray, FloatArray]]:
-    """Yield the relevant labels and the scores of the rows that have a relevant label, in blocks."""
-    for rows in row_blocks(*checked):
+    n_rows = 0
+    values = []
+    for rows in row_blocks(*check_scores(Y, scores, convention, missing)):
+        n_rows += len(rows.relevant)
         labelled = rows.take(rows.relevant.any(axis=1))
-        yield labelled.relevant, labelled.ranking_scores
-
-
-def _mean_over_labelled_rows(values: FloatArray) -> float:
-    return float(values.mean()) if len(values) else warn_undefined("None of the samples has a relevant label")
+        values.append(row_metric(labelled.relevant, labelled.ranking_scores, k))
+    found = np.concatenate(values)
+    return float(found.sum()), len(found), n_rows
 
 
 def _gains(T: BoolArray, F: FloatArray, k: int) -> BoolArray:
     """Return the relevance of the k best labels of each row, the best label first."""
     return np.take_along_axis(T, best_columns(F, k), axis=1)
+
+
+def _hits(T: BoolArray, F: FloatArray, k: int) -> IntArray:
+    return _gains(T, F, k).sum(axis=1)
+
+
+def _recalls(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+    return _hits(T, F, k) / T.sum(axis=1)
 
 
 def _discounts(n: int) -> FloatArray:
@@ -365,13 +364,13 @@ def _ideal_dcg(T: BoolArray, k: int) -> FloatArray:
     return np.cumsum(_discounts(k))[np.minimum(T.sum(axis=1), k) - 1]
 
 
-def _dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+def _ndcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
     gains = _gains(T, F, k)
-    return gains @ _discounts(gains.shape[1])
+    return gains @ _discounts(gains.shape[1]) / _ideal_dcg(T, k)
 
 
-def _tie_averaged_dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
-    """Compute DCG with the mean discount of its ranks for each member of a tie."""
+def _tie_averaged_ndcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+    """Compute nDCG with the mean discount of its ranks for each member of a tie."""
     order = descending_order(F)
     falling = np.take_along_axis(F, order, axis=1)
     discounts = np.where(np.arange(F.shape[1]) < k, _discounts(F.shape[1]), 0.0)
@@ -379,4 +378,4 @@ def _tie_averaged_dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
     first = first_of_tie(falling)
     last = last_of_tie(falling)
     mean_discount = (until[last + 1] - until[first]) / (last + 1 - first)
-    return (np.take_along_axis(T, order, axis=1) * mean_discount).sum(axis=1)
+    return (np.take_along_axis(T, order, axis=1) * mean_discount).sum(axis=1) / _ideal_dcg(T, k)

@@ -1,26 +1,24 @@
-"""The record of every metric, and a function that computes several metrics at once."""
+"""Records of all metrics, and evaluation by several of them: numbers, a table, a text."""
 
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 
-from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
-from rbrl.metrics import labels, per_label, probabilities, ranking
-from rbrl.metrics.inputs import CONVENTIONS, MISSING
-from rbrl.metrics.per_label import common_names, evaluate_labels
+from rbrl._common.typing import LabelNames, MatrixLike
+from rbrl.metrics import labels, probabilities, ranking
+from rbrl.metrics.inputs import CONVENTIONS, MISSING, Classifier, common_names, probabilities_of, scores_of
+from rbrl.metrics.labels import COUNTS, MEASURES, Overlap, evaluate_labels, overlap
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class Classifier(Protocol):
-    """A fitted scikit-learn classifier, perhaps with `decision_function` or `predict_proba`."""
-
-    def predict(self, X: MatrixLike, /) -> MatrixLike: ...
+# Headings of the text report that differ from the column names, as in scikit-learn.
+HEADINGS = {"f1": "f1-score"}
 
 
 @dataclass(frozen=True)
@@ -130,8 +128,11 @@ class Metric:
         -------
         float
         """
-        predict = {"labels": _labels_of, "scores": scores_of, "probabilities": probabilities_of}[self.needs]
-        prediction: dict[str, Any] = {self.needs: predict(estimator, X)}
+        if self.needs == "labels":
+            predicted = estimator.predict(X)
+        else:
+            predicted = (scores_of if self.needs == "scores" else probabilities_of)(estimator, X)
+        prediction: dict[str, Any] = {self.needs: predicted}
         value = self.value(Y, convention=convention, **prediction)
         return value if self.greater_is_better else -value
 
@@ -143,76 +144,6 @@ class Metric:
     def arrow(self) -> str:
         """An upward arrow where greater is better, a downward one otherwise."""
         return "↑" if self.greater_is_better else "↓"
-
-
-def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
-    """Return the decision function of a fitted classifier, or else its probabilities.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier, fitted
-    X : array or sparse matrix, shape (n_samples, n_features)
-
-    Returns
-    -------
-    array, shape (n_samples, n_labels)
-        Scores. A label that was constant in training has no column in the probabilities of
-        scikit-learn's multi-output classifiers; its score is 0 or 1.
-
-    Examples
-    --------
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from rbrl.metrics import scores_of
-    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
-    >>> scores_of(model, [[0.2]])
-    array([[1. , 0.5]])
-    """
-    if hasattr(estimator, "decision_function"):
-        scores = np.asarray(estimator.decision_function(X))
-        return scores[:, None] if scores.ndim == 1 else scores
-    if not hasattr(estimator, "predict_proba"):
-        name = type(estimator).__name__
-        raise TypeError(f"A ranking metric needs scores; {name} has neither decision_function nor predict_proba.")
-    return probabilities_of(estimator, X)
-
-
-def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
-    """Return the probabilities that labels are relevant, of a classifier with `predict_proba`.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier, fitted
-    X : array or sparse matrix, shape (n_samples, n_features)
-
-    Returns
-    -------
-    array, shape (n_samples, n_labels)
-        Probabilities, also of classifiers that return a list with two columns for each label. A
-        label that was constant in training has the probability 0 or 1.
-
-    Examples
-    --------
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from rbrl.metrics import probabilities_of
-    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
-    >>> probabilities_of(model, [[0.2]])
-    array([[1. , 0.5]])
-    """
-    if not hasattr(estimator, "predict_proba"):
-        raise TypeError(
-            f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
-            "wrap it in rbrl.CalibratedMultiLabelClassifier."
-        )
-    multi_output: Any = estimator
-    found = multi_output.predict_proba(X)
-    if not isinstance(found, list):
-        return np.asarray(found)
-    classes = [list(values) for values in multi_output.classes_]
-    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(found, classes)])
-
-
-def _labels_of(estimator: Classifier, X: MatrixLike) -> MatrixLike:
-    return estimator.predict(X)
 
 
 # The six metrics of the paper, in its order.
@@ -245,8 +176,8 @@ _OTHERS = (
     Metric("f1_macro", "F1-macro", "F1ma", True, "labels", labels.f1_macro),
     Metric("f1_weighted", "F1-weighted", "F1w", True, "labels", labels.f1_weighted),
     Metric("one_error", "One-error", "One", False, "scores", ranking.one_error),
-    Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", per_label.auc_macro),
-    Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", per_label.auc_micro),
+    Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", probabilities.auc_macro),
+    Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", probabilities.auc_micro),
     *(_metric_at_k(kind, k) for kind in _AT_K for k in (1, 3, 5)),
     Metric("log_loss", "Log loss", "Log", False, "probabilities", probabilities.log_loss),
     Metric("brier_score", "Brier score", "Bri", False, "probabilities", probabilities.brier_score),
@@ -366,3 +297,95 @@ def evaluate(
     common_names(label_names, Y=Y, labels=labels, scores=scores, probabilities=probabilities)
     chosen = [get_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
     return {metric.name: metric.value(Y, labels, scores, convention, missing, probabilities) for metric in chosen}
+
+
+def classification_report(
+    Y: MatrixLike, labels: MatrixLike, scores: MatrixLike | None = None, *, label_names: LabelNames = None,
+    digits: int = 2, missing: str = "raise",
+) -> str:  # fmt: skip
+    """Return a text with precision, recall and F1 of every label, and their averages.
+
+    The text is that of scikit-learn's `classification_report`, with three additions: names from
+    data frames, missing labels, and the area under the ROC curve if scores are given. A ratio 0/0
+    counts 0.
+
+    Parameters
+    ----------
+    Y : array, sparse matrix or data frame of 0/1, shape (n_samples, n_labels)
+        True labels.
+    labels : array, sparse matrix or data frame of 0/1, shape (n_samples, n_labels)
+        Predicted labels.
+    scores : array, sparse matrix or data frame, shape (n_samples, n_labels), default=None
+        Predicted scores. They add a column `auc`, in which ties count one half.
+    label_names : sequence of str, default=None
+        Names of the labels. None means the names of a data frame, or else numbers.
+    digits : int, default=2
+        Number of decimals.
+    missing : {"raise", "ignore"}, default="raise"
+        Treatment of missing labels, NaN in Y: an error, or left out. If labels are missing, a
+        column `known` has the number of samples whose label is known. A label that is missing in
+        every sample is left out of all averages.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from rbrl import classification_report
+    >>> print(classification_report([[1, 0], [1, 1]], [[1, 0], [0, 1]], label_names=["sea", "sun"]))
+                  precision    recall  f1-score   support
+    <BLANKLINE>
+             sea       1.00      0.50      0.67         2
+             sun       1.00      1.00      1.00         1
+    <BLANKLINE>
+       micro avg       1.00      0.67      0.80         3
+       macro avg       1.00      0.75      0.83         3
+    weighted avg       1.00      0.67      0.78         3
+     samples avg       1.00      0.75      0.83         3
+    <BLANKLINE>
+    """
+    frame = evaluate_labels(Y, labels, scores, None, "sklearn", missing, label_names)
+    samples = overlap(Y, labels, "sklearn", missing, axis=1, keep_unknown=True)
+    if (frame["known"] == len(samples.known)).all():
+        frame = frame.drop(columns="known")
+    measures = [name for name in MEASURES if name in frame]
+    known = frame[frame[measures[0]].notna()]
+    averages = {
+        "micro avg": _average_sets(overlap(Y, labels, "sklearn", missing, axis=None)),
+        "macro avg": {name: known[name].mean() for name in measures},
+        "weighted avg": {name: _weighted_mean(known[name], known["support"]) for name in measures},
+        "samples avg": _average_sets(samples.where_known()),
+    }
+    totals = [str(frame[name].sum()) for name in COUNTS if name in frame]
+    n_cells = 1 + len(measures)
+    rows = [[str(row[0]), *_format(row[1:n_cells], digits), *map(str, row[n_cells:])] for row in frame.itertuples()]
+    summary = [
+        [name, *_format([values.get(measure) for measure in measures], digits), *totals]
+        for name, values in averages.items()
+    ]
+    return _format_table([HEADINGS.get(name, name) for name in frame.columns], rows, summary, digits)
+
+
+def _average_sets(counts: Overlap) -> dict[str, float]:
+    """Average precision, recall and F1 over label sets."""
+    values = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1(0.0)}
+    return {name: float(np.mean(value)) if value.size else float("nan") for name, value in values.items()}
+
+
+def _weighted_mean(values: Any, weights: Any) -> float:
+    """Return the weighted mean of the values that are not NaN."""
+    total = weights[values.notna()].sum()
+    return float((values * weights).sum() / total) if total else 0.0
+
+
+def _format(values: Iterable[float | None], digits: int) -> list[str]:
+    return ["" if value is None else f"{value:.{digits}f}" for value in values]
+
+
+def _format_table(heads: list[str], rows: list[list[str]], summary: list[list[str]], digits: int) -> str:
+    """Format a table of two parts with the column widths and empty lines of scikit-learn."""
+    width = max(digits, *(len(row[0]) for row in [*rows, *summary]))
+    lines = [["", *heads], [], *rows, [], *summary]
+    texts = (f"{line[0]:>{width}} " + "".join(f" {cell:>9}" for cell in line[1:]) if line else "" for line in lines)
+    return "".join(f"{text}\n" for text in texts)

@@ -3,6 +3,7 @@
 The first pass over the blocks is a survey. It checks the rows, computes the Gram matrix and takes a sample.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +13,15 @@ from rbrl._common.linalg import gram_matrix, squares, whiten
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
-from rbrl.losses.base import mean_weights
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, last_row_times, scores
 from rbrl.problem.linear import Rotation, count_directions, rotate_to_leading_directions
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.scales import ColumnScales, first_row, shifted_sums
+from rbrl.solvers.certificate import DualPoint
+from rbrl.solvers.proof import Proof, prove_sums
 
 # Largest number of features for which the Gram matrix is formed. The matrix and its decomposition take
 # 4 x 8 x size^2 bytes, which is 0.8 GB, on every machine that holds blocks.
@@ -187,6 +190,19 @@ class BlockObjective(SummedObjective):
         super().__init__(design, design.survey.n_labels, BlockLoss(loss, design), ridge, nuclear)
         self.on_gap = design.blocks.progress.on_gap
         self.known = design.survey.known > 0
+
+    def prove(self, W: FloatArray, dual_scores: BlockScores) -> Proof:
+        """Return the proof of the gap of coefficients W, from passes that the solver has made."""
+        constant = self.design.constant
+        here, others = self.loss.recall(W, dual_scores)
+        point = DualPoint(here.terms, len(self.Y), here.sums)
+        # The penalties apply to the weight of the constant column, which is the intercept / constant.
+        duals = [
+            (DualPoint(kept.terms, len(self.Y), kept.sums), last_row_times(kept.gradient, constant)) for kept in others
+        ]
+        penalised = last_row_times(W, 1 / constant)
+        extended = partial(self.loss.extended_value, W)
+        return prove_sums(self, np.sqrt(self.design.column_squares), penalised, point, duals, extended)
 
 
 class Survey(NamedTuple):

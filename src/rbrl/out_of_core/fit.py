@@ -5,7 +5,6 @@ empty dict is the state before the first batch.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +14,8 @@ from rbrl._common.linalg import whiten
 from rbrl._common.progress import PATIENCE_SECONDS, Passes, display_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import Loss, Terms
-from rbrl.losses.base import mean_weights
 from rbrl.losses.label_graph import LabelCounts
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.design import (
     LARGEST_GRAM,
     BlockDesign,
@@ -27,15 +26,13 @@ from rbrl.out_of_core.design import (
     take_survey,
 )
 from rbrl.out_of_core.sources import Blocks
-from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluation, block_label_counts
+from rbrl.out_of_core.sums import BlockResidual, BlockScores, block_label_counts
 from rbrl.problem import with_constant
 from rbrl.problem.design import last_row_times
 from rbrl.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers import Certifier, QuasiNewton, Solution, Solver, solve_and_certify
-from rbrl.solvers.dual_point import DualPoint
 from rbrl.solvers.minibatch import BATCH_ROWS, BatchSteps
 from rbrl.solvers.preconditioner import model_start
-from rbrl.solvers.proof import Proof, prove_sums
 
 
 def fit_blocks(
@@ -99,23 +96,8 @@ def fit_blocks(
             fits = start.shape == (survey.n_features + intercept, survey.n_labels)
             start = design.weights(start) if fits else None
         solver = QuasiNewton() if solver is None else solver
-        certifier = Certifier(partial(_prove, objective), np.dtype(np.float64), evaluations=0.0)
+        certifier = Certifier(objective.prove, np.dtype(np.float64), evaluations=0.0)
         return survey, solve_and_certify(solver, objective, certifier, start, tol=tol, max_iter=max_iter)
-
-
-def _prove(objective: BlockObjective, W: FloatArray, dual_scores: BlockScores) -> Proof:
-    """Return the proof of the gap of coefficients W, from passes that the solver has made."""
-
-    def point(kept: Evaluation) -> DualPoint:
-        return DualPoint(kept.terms, len(objective.Y), kept.sums)
-
-    constant = objective.design.constant
-    here, others = objective.loss.recall(W, dual_scores)
-    # The penalties apply to the weight of the constant column, which is the intercept / constant.
-    duals = [(point(kept), last_row_times(kept.gradient, constant)) for kept in others]
-    penalised = last_row_times(W, 1 / constant)
-    extended = partial(objective.loss.extended_value, W)
-    return prove_sums(objective, np.sqrt(objective.design.column_squares), penalised, point(here), duals, extended)
 
 
 class Sums(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.frames import check_same_rows, column_names, fill_masked_entries, label_values
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse

@@ -26,8 +26,8 @@ import sklearn
 import skops
 import skops.io
 
-from rbrl._common.atomic_files import read_array_header, replace_file
 from rbrl._common.bases import BaseEstimator
+from rbrl._common.environment import read_array_header, replace_file
 from rbrl._version import __version__
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
 from rbrl.persistence.contents import check_model

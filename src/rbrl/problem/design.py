@@ -17,8 +17,12 @@ from rbrl._loops import rows
 LARGEST_DECOMPOSITION = 8000
 
 
-def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
-    """Return X @ coefficients, with the intercepts added if the coefficients have one row more than X has columns."""
+def scores(X: Matrix, coefficients: FloatArray, part: slice | None = None) -> FloatArray:
+    """Return X @ coefficients, or only the scores of some rows.
+
+    If the coefficients have one row more than X has columns, the last one has the intercepts.
+    """
+    X = X if part is None else X[part]
     m = X.shape[1]
     F = np.zeros((X.shape[0], coefficients.shape[1]))
     if len(coefficients) > m:
@@ -295,7 +299,8 @@ class AscentDesign(RowDesign):
         Y : array (n_samples, n_labels)
         weights : array (n_samples,) or (n_samples, n_labels)
         terms : tuple
-            Parameters of the loss, :attr:`rbrl.losses.base.RowTerms.numbers`.
+            Parameters of the loss, those of :class:`rbrl.losses.base.RowTerms`. The graph is given by its
+            three arrays.
         ridge : float
         W : array (n_columns, n_labels)
         dual_scores : array (n_samples, n_labels)

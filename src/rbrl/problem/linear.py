@@ -133,14 +133,11 @@ def with_constant(X: Matrix, constant: float = 1.0) -> Matrix:
     >>> with_constant(np.eye(2), 3.0).tolist()
     [[1.0, 0.0, 3.0], [0.0, 1.0, 3.0]]
     """
-    if issparse(X):
-        return _append_constant(sum_duplicates(X), constant)
-    return np.hstack([X, np.full((X.shape[0], 1), constant, dtype=X.dtype)])
-
-
-def _append_constant(X: Any, constant: float) -> Any:
-    """Return a CSR matrix with a constant as last column. SciPy's `hstack` would need three times the memory of X."""
     n, m = X.shape
+    if not issparse(X):
+        return np.hstack([X, np.full((n, 1), constant, dtype=X.dtype)])
+    # SciPy's `hstack` would need three times the memory of X.
+    X = sum_duplicates(X)
     dtype = sparse.get_index_dtype(maxval=max(X.nnz + n, m + 1))
     ends = X.indptr[1:]
     data = np.insert(X.data, ends, constant)

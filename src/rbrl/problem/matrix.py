@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ class MatrixDesign(AscentDesign):
         if self.turn is not None:
             return super().row_scores(W)
         self.columns += W.shape[1]
-        return lambda part: scores(self.X[part], W)
+        return partial(scores, self.X, W)
 
     def squared_norm(self, W: FloatArray, row_scores: Callable[[slice], FloatArray]) -> float:
         """Return the sum of the squared entries of W."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rbrl._common.checks import users_level
-from rbrl._common.memory import available_bytes
+from rbrl._common.environment import available_bytes
 from rbrl._common.typing import issparse
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem.design import LARGEST_DECOMPOSITION

@@ -5,7 +5,7 @@ ridge and the singular values of the nuclear norm. So neither penalty can be rep
 function.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
 from rbrl._common.typing import Array, BoolArray, FloatArray
-from rbrl.losses.base import Loss, Terms, Weights
+from rbrl.losses.base import Loss, Terms, sum_terms
+from rbrl.losses.weights import Weights
 from rbrl.problem.design import Design
 
 # Limits of the number of entries in a block of scores or weights. A block of at most 2 MB stays in
@@ -177,50 +178,6 @@ class SmoothedNuclear:
         return self.hessian @ W if self.left else W @ self.hessian
 
 
-class EvaluatedRows(NamedTuple):
-    """The loss of a block of rows.
-
-    Attributes
-    ----------
-    rows : slice
-    scores : array (n_rows, n_labels)
-    weights : array (n_rows,) or (n_rows, n_labels), or None
-        Weights of the rows or of their entries.
-    loss : Terms
-    gradient : array (n_rows, n_labels)
-        Gradient of the loss with respect to the scores.
-    """
-
-    rows: slice
-    scores: FloatArray
-    weights: Weights
-    loss: Terms
-    gradient: FloatArray
-
-
-def sum_terms(losses: Sequence[Terms]) -> Terms:
-    """Return the terms of a sum of losses, from the terms of each of them.
-
-    Parameters
-    ----------
-    losses : sequence of Terms
-
-    Returns
-    -------
-    Terms
-
-    Examples
-    --------
-    >>> from rbrl.losses import Terms
-    >>> sum_terms([Terms(1.0, 2.0, 3.0), Terms(1.0, 1.0, 1.0, reach=2.0)]) == (2.0, 3.0, 4.0, 2.0)
-    True
-    """
-    if len(losses) == 1:
-        return losses[0]
-    value, linear, quadratic = np.sum([loss[:3] for loss in losses], axis=0).tolist()
-    return Terms(value, linear, quadratic, min(loss.reach for loss in losses))
-
-
 class Point(NamedTuple):
     """Weights with the result of an evaluation of the objective at these weights.
 
@@ -330,7 +287,9 @@ class Objective:
         loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
 
-    def evaluate_rows(self, scores_of: Callable[[slice], FloatArray]) -> Iterator[EvaluatedRows]:
+    def evaluate_rows(
+        self, scores_of: Callable[[slice], FloatArray]
+    ) -> Iterator[tuple[slice, FloatArray, Weights, Terms, FloatArray]]:
         """Evaluate the loss of one block of rows after the other.
 
         A loss is a sum over rows. So only the scores and the gradients of one block are in memory.
@@ -342,7 +301,13 @@ class Objective:
 
         Yields
         ------
-        EvaluatedRows
+        rows : slice
+        scores : array (n_rows, n_labels)
+        weights : array (n_rows,) or (n_rows, n_labels), or None
+            Weights of the rows or of their entries.
+        loss : Terms
+        gradient : array (n_rows, n_labels)
+            Gradient of the loss with respect to the scores.
         """
         n_samples, n_labels = self.Y.shape
         step = max(1, block_size(n_samples * n_labels) // max(n_labels, 1))
@@ -351,7 +316,7 @@ class Objective:
             weights = None if self.sample_weight is None else self.sample_weight[rows]
             scores = scores_of(rows)
             loss, gradient = self.loss.evaluate(self.Y[rows], scores, weights)
-            yield EvaluatedRows(rows, scores, weights, loss, gradient)
+            yield rows, scores, weights, loss, gradient
 
     def sum_loss(self, scores_of: Callable[[slice], FloatArray]) -> Terms:
         """Return the terms of the loss at scores that are given one block of rows at a time.
@@ -375,7 +340,7 @@ class Objective:
         >>> objective.sum_loss(lambda rows: X[rows] * 0.5).value
         0.125
         """
-        return sum_terms([block.loss for block in self.evaluate_rows(scores_of)])
+        return sum_terms([loss for _, _, _, loss, _ in self.evaluate_rows(scores_of)])
 
     def value(self, W: FloatArray) -> float:
         """Return the objective at W."""
@@ -392,16 +357,6 @@ class Objective:
         else:
             loss = self.loss.estimate(scores)
         return loss + self.ridge.value(W) + nuclear
-
-    def idle_labels(self) -> BoolArray:
-        """Return which labels are missing in every row and are not coupled to any other label: (n_labels,).
-
-        Their weights are 0 at the optimum.
-        """
-        idle = ~self.known
-        if idle.any():
-            idle &= ~self.loss.label_hessian(self.Y, self.zero_scores(), self.sample_weight).any(axis=1)
-        return idle
 
     def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
         """Return the gradient of loss and ridge at W, from the residual there. It costs half an evaluation."""

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl._loops import rows as loops
-from rbrl.losses.base import row_weights
+from rbrl.losses.weights import row_weights
 from rbrl.problem.linear import has_similar_columns
 
 # Relative rounding error of a sum of dual variables.

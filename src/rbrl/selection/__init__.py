@@ -1,11 +1,9 @@
 """Choice of parameters, thresholds and calibrated probabilities by cross-validation."""
 
-from rbrl.selection.choose import choose
-from rbrl.selection.cv import PathSearchCV, RBRLClassifierCV
-from rbrl.selection.grid import tune
-from rbrl.selection.meta_estimators import CalibratedMultiLabelClassifier, TunedThresholdClassifier
+from rbrl.selection.grid_search import choose, tune
+from rbrl.selection.path_search import PathSearchCV
+from rbrl.selection.probabilities import CalibratedMultiLabelClassifier as CalibratedMultiLabelClassifier
+from rbrl.selection.rbrl_search import RBRLClassifierCV as RBRLClassifierCV
+from rbrl.selection.thresholds import TunedThresholdClassifier as TunedThresholdClassifier
 
-__all__ = [
-    "CalibratedMultiLabelClassifier", "PathSearchCV", "RBRLClassifierCV", "TunedThresholdClassifier", "choose",
-    "tune",
-]  # fmt: skip
+__all__ = ["PathSearchCV", "choose", "tune"]

@@ -1,34 +1,42 @@
-"""Models of one objective on a grid of parameters, each solved from the solutions of its neighbours.
+"""Solutions along a grid of parameters, and their metrics in one fold.
 
-A search only compares models. It therefore stops the solution of a model early, as soon as a step
-is expected to gain less than a share of the objective.
+The models of a grid share an objective, and each is solved from the solutions of its neighbours. A
+search only compares models. It therefore stops the solution of a model early, as soon as a step is
+expected to gain less than a share of the objective.
 """
 
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.metrics import get_scorer
 
-from rbrl._common.linalg import gram_singular_values, one_thread
-from rbrl._common.progress import Models
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.bases import BaseEstimator, ClassifierMixin
+from rbrl._common.environment import one_thread
+from rbrl._common.linalg import gram_singular_values
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.entries import apply_label_mask, check_entry_weights
 from rbrl.estimators.training_scores import TrainingRows, learn_threshold
-from rbrl.losses.base import entry_weights
+from rbrl.losses.weights import entry_weights
+from rbrl.metrics import METRICS, PAPER_METRICS, Metric
 from rbrl.problem import Design, Objective, in_single_precision
-from rbrl.selection.choose import Grid, Scoring, Table
-from rbrl.selection.stages import Stage
 from rbrl.solvers import Descent, SolverResult
 from rbrl.targets import SignedTargets
+
+# A metric of rbrl or a scorer of scikit-learn, or the name of one.
+Scorer: TypeAlias = str | Metric | Callable[..., float]
+Scorers: TypeAlias = Scorer | Iterable[Scorer] | Mapping[str, Scorer] | None
+# Values of parameters, and results at their combinations.
+Grid: TypeAlias = Mapping[str, Sequence[Any]]
+Table: TypeAlias = list[dict[str, Any]]
 
 # Steps by which the line through the last two solutions along an axis is extrapolated.
 EXTRAPOLATIONS = (0.5, 1.0)
@@ -84,11 +92,7 @@ class SolvedPoint:
 
 
 def solve_grid(
-    problem: ConvexProblem,
-    axes: Grid,
-    tol: float = 1e-4,
-    max_iter: int = MAX_PATH_STEPS,
-    known: Solutions | None = None,
+    problem: ConvexProblem, axes: Grid, tol: float = 1e-4, known: Solutions | None = None
 ) -> Iterator[SolvedPoint]:
     """Yield the solution of every grid point, in an order in which neighbours come first.
 
@@ -101,8 +105,6 @@ def solve_grid(
     tol : float, default=1e-4
         Tolerance. The solver stops when the next step is expected to gain less than this share of
         the objective, or the last step gained less.
-    max_iter : int, default=100
-        Maximal number of steps.
     known : dict, default=None
         Solutions of this problem on other grids with the same axis names. These points are not
         solved again, but serve as neighbours. New solutions are added.
@@ -140,7 +142,7 @@ def solve_grid(
             design = in_single_precision(exact) if tol >= SINGLE_PRECISION_TOL else exact
         objective = problem.objective(design, **params)
         start, scores = _best_start(objective, _candidates(solved, index, exact))
-        result = Descent().solve(objective, start, tol, max_iter, scores)
+        result = Descent().solve(objective, start, tol, MAX_PATH_STEPS, scores)
         solved[index] = Solution(result.weights, result.scores, exact)
         if known is not None:
             known[points[index]] = solved[index].without_design()
@@ -174,6 +176,91 @@ def _best_start(
 ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
     """Return the candidate with the smallest objective, or (None, None) without candidates."""
     return min(candidates, key=lambda candidate: objective.value_at(*candidate), default=(None, None))
+
+
+class Prediction(ClassifierMixin, BaseEstimator):
+    """A fitted classifier with stored predictions for held-out rows, for scikit-learn scorers."""
+
+    def __init__(self, scores: FloatArray, relevant: BoolArray, targets: SignedTargets) -> None:
+        self.scores = scores
+        self.relevant = relevant
+        self.targets = targets
+        self.classes_ = targets.sklearn_classes()
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the stored scores."""
+        return self.scores.ravel() if self.targets.kind == "binary" else self.scores
+
+    def predict(self, X: Any) -> Any:
+        """Return the stored labels."""
+        return self.targets.decode(self.relevant, self.scores)
+
+
+class Scoring:
+    """A named set of metrics and scorers.
+
+    Parameters
+    ----------
+    scoring : None, str, Metric, callable, or a list or dict of these
+        Metrics and scorers; None means the six metrics of the paper. A name is that of a metric of
+        rbrl, or else that of a scorer of scikit-learn.
+    convention : {"paper", "sklearn"}
+        Convention of the metrics.
+
+    Examples
+    --------
+    >>> list(Scoring(["hamming_loss", "f1_macro"]).scorers)
+    ['hamming_loss', 'f1_macro']
+    """
+
+    def __init__(self, scoring: Scorers = None, convention: str = "paper") -> None:
+        self.convention = convention
+        self.scorers = _scorers_by_name(scoring)
+
+    def greater_is_better(self, name: str) -> bool:
+        """Return the direction of a metric; a larger value of a scorer is always better."""
+        return not isinstance(self.scorers[name], Metric) or self.scorers[name].greater_is_better
+
+    def __call__(
+        self, X: Any, y: Any, Y: Array, scores: FloatArray, relevant: BoolArray, targets: SignedTargets
+    ) -> dict[str, float]:
+        """Return the values by name, for held-out rows X with targets y, as given, and Y in 0/1.
+
+        Y has floats, with NaN for missing labels, if labels are missing.
+        """
+        prediction = Prediction(scores, relevant, targets)
+        labels = relevant.astype(np.int8)
+        missing = "ignore" if Y.dtype.kind == "f" else None
+        values = {}
+        for name, scorer in self.scorers.items():
+            if isinstance(scorer, Metric):
+                values[name] = scorer.value(Y, labels, scores, self.convention, missing)
+            else:
+                values[name] = float(scorer(prediction, X, y))
+        return values
+
+
+def _scorers_by_name(scoring: Any) -> dict[str, Any]:
+    if isinstance(scoring, str) or callable(scoring):  # metrics are callable
+        scoring = [scoring]
+    elif scoring is None:
+        scoring = PAPER_METRICS
+    if not isinstance(scoring, Mapping):
+        scoring = {_scorer_name(scorer): scorer for scorer in scoring}
+    return {name: _find_scorer(scorer) for name, scorer in scoring.items()}
+
+
+def _scorer_name(scorer: Scorer) -> str:
+    if isinstance(scorer, str):
+        return scorer
+    return scorer.name if isinstance(scorer, Metric) else getattr(scorer, "__name__", "score")
+
+
+def _find_scorer(scorer: Scorer) -> Any:
+    """Return the metric or the scorer with a name; return anything else unchanged."""
+    if not isinstance(scorer, str):
+        return scorer
+    return METRICS[scorer] if scorer in METRICS else get_scorer(scorer)
 
 
 class SearchData:
@@ -247,9 +334,10 @@ class Fold:
         self.weights = None if data.weights is None else data.weights[train]
         # A row whose entries all have weight 0 has no known label.
         row_weights = self.weights if self.weights is None or self.weights.ndim == 1 else None
-        auto = filling_pays(empty_share(self.Y_train, row_weights))
-        non_empty = auto if estimator.non_empty == "auto" else bool(estimator.non_empty)
-        self.never_empty = data.targets.is_matrix and non_empty
+        non_empty = estimator.non_empty
+        if non_empty == "auto":
+            non_empty = filling_pays(empty_share(self.Y_train, row_weights))
+        self.never_empty = data.targets.is_matrix and bool(non_empty)
         self._known: Solutions = {}
 
     @cached_property
@@ -310,63 +398,3 @@ class Fold:
             residual = objective.loss.gradient(problem.Y, scores, problem.weights)
             residual -= weights * (residual.sum(axis=0) / known)
             return float(gram_singular_values(objective.design.adjoint(residual))[-1])
-
-
-class Folds:
-    """All folds of a search, and its results so far.
-
-    Parameters
-    ----------
-    folds : iterable of Fold
-        Folds. A generator makes each fold on demand, so that a final stage holds one at a time.
-    n_folds : int
-    n_jobs : int or None
-        Number of folds in parallel.
-    progress : Models
-
-    Attributes
-    ----------
-    tables : list of list of dict
-        Results of each fold, with the points in the same order.
-    """
-
-    def __init__(self, folds: Iterable[Fold], n_folds: int, n_jobs: int | None, progress: Models) -> None:
-        self.folds = folds
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.tables: list[Table] = [[] for _ in range(n_folds)]
-
-    def search(self, stage: Stage) -> None:
-        """Try the points of a stage that are not in the tables yet."""
-        solved = [tuple(row["params"].values()) for row in self.tables[0]]
-        n_new = sum(point not in solved for point in itertools.product(*stage.axes.values()))
-        self.progress.expect(len(self.tables) * (n_new + stage.n_later))
-        kept = []
-        for table, (fold, rows) in zip(self.tables, self._search_folds(stage)):
-            table += rows
-            kept += [] if fold is None else [fold]
-        self.folds = kept
-
-    def nuclear_reference(self, params: dict[str, Any]) -> float:
-        """Return the mean over folds of :meth:`Fold.nuclear_reference`."""
-        return float(np.mean([fold.nuclear_reference(params) for fold in self.folds]))
-
-    def _search_folds(self, stage: Stage) -> Iterator[tuple[Fold | None, Table]]:
-        if effective_n_jobs(self.n_jobs) == 1:
-            for fold in self.folds:
-                rows = []
-                for row in fold.search(stage.axes, stage.final):
-                    rows.append(row)
-                    self.progress.advance(1)
-                yield (None if stage.final else fold), rows
-            return
-        jobs = (delayed(_search_fold)(fold, stage) for fold in self.folds)
-        for fold, rows in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
-            self.progress.advance(len(rows))
-            yield fold, rows
-
-
-def _search_fold(fold: Fold, stage: Stage) -> tuple[Fold | None, Table]:
-    """Return the fold with its solutions, or None after the final stage, and the rows of its table."""
-    rows = list(fold.search(stage.axes, stage.final))
-    return (None if stage.final else fold), rows

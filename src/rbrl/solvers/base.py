@@ -134,6 +134,8 @@ class Run:
     way : list of (value, evaluations)
         Objective value of each iteration, and the number of evaluations after it. The first entry
         has the number of evaluations before the first iteration.
+    n_iter : int
+        Number of iterations so far.
     now : point with a `value`, a `loss` and `scores`
         Current point.
     bound : Bound
@@ -156,17 +158,14 @@ class Run:
         self.tol = tol
         self.max_iter = max_iter
         self.way = [(np.inf, objective.evaluations)]
+        self.n_iter = 0
         self.bound = Bound()
         self.stopped_by = ""
-
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations so far."""
-        return len(self.way) - 1
 
     def note(self, value: float, evaluations: float | None = None) -> None:
         """Record the objective value of an iteration, and the number of evaluations after it."""
         self.way.append((value, self.objective.evaluations if evaluations is None else evaluations))
+        self.n_iter += 1
 
     def certify(self, W: FloatArray, adjoint: FloatArray) -> float:
         """Return the lower bound at the current point, from Z' times its residual; keep the bound if it is the best one.
@@ -216,15 +215,12 @@ class Run:
         result = SolverResult(*point, history, costs, *scores)
         if not converged:
             tol = None if remedy else self.tol
-            remedy = remedy or self._choose_remedy()
+            if remedy is None:
+                has_penalty = self.objective.ridge.weight or self.objective.nuclear.weight
+                remedy = REMEDY if has_penalty else UNCERTIFIED
+                remedy = STOPPED if self.stopped_by == "callback" else remedy
             result.messages = (explain_unconverged(solver, result, tol, self.max_iter, remedy),)
         return result
-
-    def _choose_remedy(self) -> str:
-        """Return what a user can do about a gap above the tolerance."""
-        if self.stopped_by == "callback":
-            return STOPPED
-        return REMEDY if self.objective.ridge.weight or self.objective.nuclear.weight else UNCERTIFIED
 
 
 @dataclass

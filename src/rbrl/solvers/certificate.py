@@ -11,15 +11,19 @@ value above the nuclear weight,
 A proof calls it with bounds of the rounding, too.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values
-from rbrl._common.typing import FloatArray
+from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values, squares
+from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.losses import Terms
-from rbrl.problem.objective import Objective
+from rbrl.losses.base import sum_terms
+from rbrl.problem.design import add_adjoint, last_row_times
+from rbrl.problem.linear import drop_empty_columns
+from rbrl.problem.objective import SMALLEST_BLOCK, Objective, block_size
 
 # Largest theta. Its square does not overflow.
 LARGEST_THETA = 1e150
@@ -29,6 +33,8 @@ PRODUCT_ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
 # Number of entries that are computed at a time in proofs. They take 32 MB in double precision, 64
 # MB in extended precision.
 BLOCK_ENTRIES = 2**22
+# Smallest number of labels in a block of Z'R. Their numbers fill a line of the processor's cache.
+FEWEST_LABELS = 8
 
 
 def relative_gap(value: float, bound: float) -> float:
@@ -237,3 +243,149 @@ def shrink_factor(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
         return 1.0
     size = float(gram_singular_values(N).max(initial=0.0)) * (1 + PRODUCT_ROUNDING * np.sqrt(N.size)) + hidden
     return min(1.0, nuclear / size)
+
+
+class DualPoint:
+    """Norms and rounding errors of a loss gradient R, and the terms of the loss.
+
+    Rounding changes R and Z'R. A lower bound is rigorous only if it holds for every possible
+    rounding error. Therefore a dual point has upper bounds of these errors.
+
+    Parameters
+    ----------
+    loss : Terms
+        Terms of the loss.
+    n_samples : int
+    sums : array (3, n_labels)
+        Sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores.
+
+    Attributes
+    ----------
+    sizes, score_sizes : arrays (n_labels,)
+        Norms of the columns of R, and of the scores.
+    own_rounding : array (n_labels,)
+        Bounds of the norms of the rounding errors in the columns of R.
+    blur : array (n_labels,)
+        Bounds of the rounding errors in a row of X'R, divided by the norm of the corresponding
+        column of X.
+    """
+
+    def __init__(self, loss: Terms, n_samples: float, sums: FloatArray) -> None:
+        self.loss = loss
+        self.sizes, reach, self.score_sizes = np.sqrt(sums)
+        self.own_rounding = PRODUCT_ROUNDING * np.sqrt(len(reach)) * (self.sizes + reach)
+        self.blur = PRODUCT_ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
+
+    @classmethod
+    def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
+        """Return the dual point at scores F, and R."""
+        data = objective.Y, F, objective.sample_weight
+        loss, R = objective.loss.evaluate(*data)
+        sums = np.array([squares(A) for A in (R, objective.loss.rounding_reach(*data), F)])
+        return cls(loss, len(R), sums), R
+
+    @classmethod
+    def sum_rows(
+        cls, objective: Objective, scores_of: Callable[[slice], FloatArray], X: Any = None, out: Any = None
+    ) -> "DualPoint":
+        """Return the dual point at scores that are computed one block of rows at a time.
+
+        Parameters
+        ----------
+        objective : Objective
+        scores_of : callable
+            Function from a slice of rows to their scores.
+        X : array or CSR matrix (n_samples, n_features), default=None
+        out : array, default=None
+            Array that X'R is added to. Without X, it receives R.
+
+        Returns
+        -------
+        DualPoint
+        """
+        n_samples, n_labels = objective.Y.shape
+        sums = np.zeros((3, n_labels))
+        losses = []
+        for part, F, weights, loss, R in objective.evaluate_rows(scores_of):
+            reach = objective.loss.rounding_reach(objective.Y[part], F, weights)
+            sums += [squares(A) for A in (R, reach, F)]
+            losses.append(loss)
+            if X is not None:
+                add_adjoint(X[part], R, out)
+            elif out is not None:
+                out[part] = R
+        return cls(sum_terms(losses), n_samples, sums)
+
+
+def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores: FloatArray) -> float:
+    """Return a lower bound of the optimum of a linear problem whose only penalty is the ridge.
+
+    Rounding cannot have raised it.
+
+    The smaller one of R and Z'R is in memory as a whole. The other one is computed in blocks: R in
+    blocks of rows, Z'R in blocks of labels.
+
+    Parameters
+    ----------
+    objective : Objective
+        Objective with a ridge whose row weights are all equal, and without a nuclear norm.
+    X : array or CSR matrix (n_samples, n_features)
+    norms : array (n_columns,)
+        Norms of the columns of X. If the model has an intercept, the last one is the norm of a
+        column of ones.
+    dual_scores : array (n_samples, n_labels)
+        Scores at which the loss gradient R is computed.
+
+    Returns
+    -------
+    float
+    """
+    if issparse(X) and 2 * np.count_nonzero(norms) < len(norms):
+        last = norms[X.shape[1] :]
+        X, present = drop_empty_columns(X)
+        norms = np.append(norms[present], last)
+    # The penalties apply to the weight of the constant column, not to the intercept itself.
+    constant = objective.design.constant
+    norms = last_row_times(norms, constant)
+    shape = len(norms), objective.Y.shape[1]
+    blocks: Iterable[tuple[slice, FloatArray]]
+    if shape[0] <= X.shape[0]:
+        G = np.zeros(shape)
+        dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, X, G)
+        blocks = [(slice(None), G)]
+    else:
+        R = np.empty(objective.Y.shape)
+        dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, out=R)
+        parts = ((part, np.ascontiguousarray(R[:, part])) for part in label_blocks(*shape))
+        blocks = ((part, add_adjoint(X, A, np.zeros((shape[0], A.shape[1])))) for part, A in parts)
+    sizes = np.zeros(2)
+    for labels, G in blocks:
+        if constant != 1.0:
+            G[-1] *= constant
+        sizes += _squared_sizes(G, Blur(norms, dual.blur[labels]))
+    if dual.loss.value <= 0:
+        return 0.0
+    square, largest = sizes.tolist()
+    ridge = 2 * objective.ridge.weight * float(objective.ridge.row_weights)
+    theta = best_theta(dual.loss, square / ridge)
+    return max(0.0, along(dual.loss, theta, n_terms=objective.Y.size) - theta**2 * (largest / ridge))
+
+
+def _squared_sizes(G: FloatArray, blur: Blur) -> tuple[float, float]:
+    """Return the squared norm of G = Z'R, and an upper bound with rounding errors. G is overwritten."""
+    square = 0.0
+    largest = 0.0
+    step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
+    for start in range(0, len(G), step):
+        block = G[start : start + step]
+        square += float(np.vdot(block, block))
+        np.abs(block, out=block)
+        block += np.outer(blur.rows[start : start + step], blur.labels)
+        largest += float(np.vdot(block, block))
+    return square, largest
+
+
+def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:
+    """Return slices of labels, for a matrix (n_columns, n_labels) that is computed in blocks of labels."""
+    step = max(FEWEST_LABELS, block_size(n_columns * n_labels) // max(n_columns, 1))
+    return (slice(start, start + step) for start in range(0, n_labels, step))

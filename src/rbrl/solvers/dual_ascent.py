@@ -25,8 +25,9 @@ The rows may also be those of a kernel model. Then W has the coefficients of the
 of proximal problems with a stronger ridge, see :mod:`rbrl.solvers.proximal_points`.
 """
 
+import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,11 +35,11 @@ from rbrl._common.linalg import gram_eigh
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
 from rbrl.losses import Terms
-from rbrl.losses.base import row_weights
+from rbrl.losses.weights import row_weights
 from rbrl.problem import MatrixDesign, Objective
 from rbrl.problem.design import AscentDesign
 from rbrl.solvers.base import ROUNDING_GAP, Bound, GapForecast, Run, SolverResult, Start
-from rbrl.solvers.proximal_points import ProximalPoints
+from rbrl.solvers.proximal_points import ProximalPoints, choose_proximal_ridge
 
 
 @dataclass(frozen=True)
@@ -91,28 +92,52 @@ class DualAscent:
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
         """Minimise an objective. An iteration is a pass over all rows."""
-        if not is_visitable(objective):
-            raise ValueError(
-                "Dual ascent visits the rows of a linear model in memory, or of a kernel model whose nuclear norm is that "
-                f"of the function. Got a {type(objective.design).__name__}; use kernel='linear', low_rank='function', or "
-                "the solver 'auto'."
-            )
-        if objective.loss.row_terms(objective.Y.shape[1]) is None:
-            raise ValueError(
-                f"Dual ascent needs a loss of squared hinges and quadratic forms. Got {objective.loss!r}; use the solver "
-                "'auto'."
-            )
-        if not objective.ridge.weight > 0:
-            raise ValueError(
-                f"Dual ascent needs a ridge above 0. Got {objective.ridge.weight:g}; use a small ridge, such as 1e-4, or "
-                "the solver 'auto'."
-            )
+        if reason := explain_unsuitable(objective):
+            raise ValueError(reason)
         return Ascent(self, objective, tol, max_iter).run(start)
 
 
-def is_visitable(objective: Objective) -> bool:
-    """Return whether dual ascent can visit the rows of the objective's design."""
-    return isinstance(objective.design, AscentDesign) and objective.design.turn is None
+def explain_unsuitable(objective: Objective) -> str:
+    """Return why dual ascent cannot minimise an objective, with a remedy; "" if it can."""
+    design = objective.design
+    if not isinstance(design, AscentDesign) or design.turn is not None:
+        return (
+            "Dual ascent visits the rows of a linear model in memory, or of a kernel model whose nuclear norm is that "
+            f"of the function. Got a {type(design).__name__}; use kernel='linear', low_rank='function', or the solver "
+            "'auto'."
+        )
+    if objective.loss.row_terms(objective.Y.shape[1]) is None:
+        return (
+            f"Dual ascent needs a loss of squared hinges and quadratic forms. Got {objective.loss!r}; use the solver "
+            "'auto'."
+        )
+    if not objective.ridge.weight > 0:
+        return (
+            f"Dual ascent needs a ridge above 0. Got {objective.ridge.weight:g}; use a small ridge, such as 1e-4, or "
+            "the solver 'auto'."
+        )
+    return ""
+
+
+@dataclass(frozen=True)
+class KernelBlocks(DualAscent):
+    """Old name of dual ascent, which model files of version 0.1.0 may contain.
+
+    Parameters
+    ----------
+    memory, leading : int
+        Old parameters without effect.
+    """
+
+    memory: int = 20
+    leading: int = 200
+
+    def __post_init__(self) -> None:
+        warnings.warn(
+            "KernelBlocks is an old name: use rbrl.solvers.DualAscent, or the solver 'auto'.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
 
 
 class CheckedPoint(NamedTuple):
@@ -149,9 +174,13 @@ class Ascent(Run):
         super().__init__(objective, tol, max_iter)
         self.settings = settings
         self.random = np.random.default_rng(settings.seed)
-        self.row_weights = row_weights(objective.sample_weight, len(objective.Y))
-        self.terms: Any = objective.loss.row_terms(objective.Y.shape[1])
-        self.points = ProximalPoints.of(objective, settings.proximal_share)
+        hinge, costs, pairs, margin, self.graph = objective.loss.row_terms(objective.Y.shape[1])
+        graph = self.graph.data, self.graph.indices, self.graph.indptr
+        # The rows are visited with these labels, weights and parameters of the loss.
+        weights = row_weights(objective.sample_weight, len(objective.Y))
+        self.data = objective.Y, weights, (hinge, costs, pairs, margin, *graph)
+        total = choose_proximal_ridge(objective, settings.proximal_share)
+        self.points = ProximalPoints(objective.design, objective.ridge.weight, total)
         self.forecast = GapForecast(tol)
         self.sigma: FloatArray = np.zeros(0)
         self.pull_sigma: FloatArray = np.zeros(0)
@@ -198,8 +227,9 @@ class Ascent(Run):
         else:
             fits = known is not None and known.shape == objective.Y.shape
             self.dual_scores = np.array(known) if fits else objective.design.scores(start)
-        self.points.start(self.W if start is None else start)
-        if start is not None or self.terms.graph.nnz:
+        if self.points.kappa:
+            self.points.start(self.W if start is None else start)
+        if start is not None or self.graph.nnz:
             gradient = self.dual_gradient()[1]
             V = objective.design.adjoint(np.negative(gradient, out=gradient))
             self.W = self.points.add_centre(V)
@@ -212,10 +242,9 @@ class Ascent(Run):
 
     def visit_rows(self) -> float:
         """Maximise D over one row after the other; return the sum of the losses of the rows when they were visited."""
-        objective = self.objective
-        order = self.random.permutation(len(objective.Y)).astype(np.int32)
-        loss = self.row_weights, self.terms.numbers
-        return objective.design.visit_rows(order, objective.Y, *loss, self.points.total, self.W, self.dual_scores)
+        design = self.objective.design
+        order = self.random.permutation(len(self.dual_scores)).astype(np.int32)
+        return design.visit_rows(order, *self.data, self.points.total, self.W, self.dual_scores)
 
     def dual_gradient(self) -> tuple[Terms, FloatArray]:
         """Return the terms of the loss and its gradient at the dual scores. The gradient is minus the dual variables."""
@@ -261,7 +290,7 @@ class Ascent(Run):
         return 0.5 * self.objective.ridge.weight * square + self.objective.nuclear.weight * float(self.sigma.sum())
 
     def check(self) -> None:
-        """Compute the objective, the lower bound that the dual variables give, and the forecast of the gap."""
+        """Compute the certified gap. If it falls slowly, give up or change the proximal ridge."""
         objective = self.objective
         row_scores = objective.design.row_scores(self.W)
         square = objective.design.squared_norm(self.W, row_scores)
@@ -271,7 +300,11 @@ class Ascent(Run):
         if self.n_iter:
             self.way[-1] = value, objective.evaluations
         self.forecast.update(self.n_iter, self.gap())
-        self.use_forecast()
+        left = self.forecast.passes_left
+        if self.n_iter + left > self.max_iter > self.n_iter >= self.settings.give_up * self.max_iter:
+            self.stopped_by = "forecast"
+        elif objective.nuclear.weight and left > self.n_iter >= self.settings.first_forecast:
+            self.W = self.points.adapt_ridge(self.forecast.rate, self.settings.stronger, self.W)
         if objective.on_gap is not None and objective.on_gap(self.gap()):
             self.stopped_by = "callback"
 
@@ -288,12 +321,3 @@ class Ascent(Run):
             pull = points.pull(self.W)
             sigma = np.array([np.sqrt(max(objective.design.inner(pull, pull), 0.0))])
         return float(rows.clipped_dual_maximum(sigma, *loss[1:], points.ridge, objective.nuclear.weight)[0])
-
-    def use_forecast(self) -> None:
-        """Give up if the iterations will not be enough; change the proximal ridge if the gap falls slowly."""
-        settings = self.settings
-        left = self.forecast.passes_left
-        if self.n_iter + left > self.max_iter > self.n_iter >= settings.give_up * self.max_iter:
-            self.stopped_by = "forecast"
-        elif self.objective.nuclear.weight and left > self.n_iter >= settings.first_forecast:
-            self.W = self.points.adapt_ridge(self.forecast.rate, settings.stronger, self.W)

@@ -17,9 +17,8 @@ from rbrl._common.linalg import EXACT_BELOW, leading_singular
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
-from rbrl.solvers.iterate import SmoothedPoint
 from rbrl.solvers.lbfgs import Memory
-from rbrl.solvers.line_search import wolfe_step
+from rbrl.solvers.line_search import SmoothedPoint, wolfe_step
 from rbrl.solvers.preconditioner import MeanModel, factor_blocks, model_start
 
 
@@ -45,10 +44,8 @@ class Factors(SmoothedPoint):
         self._gram_U = U.T @ self._weighted_U
         self._gram_V = V.T @ V
         ridge = 0.5 * objective.ridge.weight * float(np.sum(self._gram_U * self._gram_V))
-        if space is None:
-            super().__init__(objective, scores_U @ V.T, ridge)
-        else:
-            super().__init__(objective, np.dot(scores_U, V.T, out=space[0]), ridge, out=space[1])
+        scores = scores_U @ V.T if space is None else np.dot(scores_U, V.T, out=space[0])
+        super().__init__(objective, scores, ridge, out=None if space is None else space[1])
         self.value += 0.5 * objective.nuclear.weight * float(np.sum(U**2) + np.trace(self._gram_V))
 
     def replace_factors(self, objective: Objective, U: FloatArray, V: FloatArray, space: Any = None) -> "Factors":

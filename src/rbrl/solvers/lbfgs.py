@@ -35,12 +35,11 @@ class Memory:
         self._order = np.empty(0, dtype=np.int64)
         self._last: tuple[FloatArray, FloatArray] | None = None
 
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def clear(self) -> None:
-        """Forget all pairs. The next pair starts at the point that was visited last."""
+    def clear(self) -> bool:
+        """Forget all pairs; return whether there were any. The next pair starts at the last point."""
+        had_pairs = len(self._order) > 0
         self._order = self._order[:0]
+        return had_pairs
 
     def visit(self, W: FloatArray, gradient: FloatArray) -> None:
         """Remember the step from the last point to W, and the change of the gradient along it.
@@ -56,8 +55,8 @@ class Memory:
         self._order = np.append(self._order[full:], slot)
         step = np.subtract(W, last[0], out=self._steps[slot])
         change = np.subtract(gradient, last[1], out=self._changes[slot])
-        along = self._dots(step, change)
-        sizes = self._dots(step, step) * self._dots(change, change)
+        along = rows.column_dots(step, change, self.joint)
+        sizes = rows.column_dots(step, step, self.joint) * rows.column_dots(change, change, self.joint)
         # A label that has converged takes steps whose curvature is rounding.
         curved = along > np.maximum(1e-10 * np.sqrt(sizes), 1e-300)
         self._rho[slot] = np.where(curved, 1.0 / np.where(curved, along, 1.0), 0.0)
@@ -82,24 +81,15 @@ class Memory:
         pairs = self._steps, self._changes, self._rho, self._order, self.joint
         coefficients = rows.memory_backward(z, *pairs)
         z = seed(z)
-        if len(self):
-            z *= self._scale(seed)
+        if len(self._order):
+            newest = self._order[-1]
+            change = self._changes[newest]
+            # Without any penalty the curvature may overflow. The direction is then 0, and the memory is cleared.
+            with np.errstate(over="ignore"):
+                curvature = self._rho[newest] * rows.column_dots(change, seed(change), self.joint)
+            z *= np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 1.0)
         rows.memory_forward(z, *pairs, coefficients)
         if not np.vdot(gradient, z) > 0:
             self.clear()
             z = seed(gradient)
         return -z, -float(np.vdot(gradient, z))
-
-    def _scale(self, seed: InverseHessian) -> FloatArray:
-        """Return the factors with which the seed fits the newest pair."""
-        change = self._changes[self._order[-1]]
-        rho = self._rho[self._order[-1]]
-        # Without any penalty the curvature may overflow. The direction is then 0, and the memory is cleared.
-        with np.errstate(over="ignore"):
-            curvature = rho * self._dots(change, seed(change))
-        return np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 1.0)
-
-    def _dots(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return the inner products of two matrices, one for each label."""
-        found: FloatArray = rows.column_dots(A, B, self.joint)
-        return found

@@ -16,7 +16,7 @@ import numpy as np
 from rbrl._common.linalg import leading_eigenvectors
 from rbrl._common.typing import Array, FloatArray, Matrix, issparse
 from rbrl.losses import Loss
-from rbrl.losses.base import Weights, mean_weights
+from rbrl.losses.weights import Weights, mean_weights
 from rbrl.problem.design import adjoint, last_row_times, scores
 from rbrl.problem.linear import DIRECTIONS, Rotation, with_constant
 from rbrl.problem.objective import SmoothedNuclear
@@ -118,7 +118,12 @@ class BatchSteps:
         F = scores(X, turn @ self.weights)
         self._add_batch(X, Y, F, loss, w, sample_weight)
         share = w.sum() / self.n_samples
-        S = self._nuclear_hessian(nuclear)
+        # The matrix of the reweighted ridge that stands for the nuclear norm.
+        S = np.zeros_like(self.label_hessian)
+        if nuclear and self.weights.any():
+            norm = SmoothedNuclear(self.weights.T @ self.weights, False, nuclear)
+            norm.smooth(self.SMOOTHING_SHARE * norm.sigma[-1])
+            S = norm.hessian
         G = turn.T @ adjoint(X, loss.evaluate(Y, F, sample_weight)[1])
         G = G + share * (ridge * self.weights + self.weights @ S)
 
@@ -161,14 +166,6 @@ class BatchSteps:
         c = turn.diagonal_of(rest)
         c[: len(self.spread)] = self.spread
         return c * (1.0 + self.PRIOR_ROWS / self.n_samples)
-
-    def _nuclear_hessian(self, nuclear: float) -> FloatArray:
-        """Return the matrix of the reweighted ridge that stands for the nuclear norm."""
-        if not nuclear or not self.weights.any():
-            return np.zeros_like(self.label_hessian)
-        norm = SmoothedNuclear(self.weights.T @ self.weights, False, nuclear)
-        norm.smooth(self.SMOOTHING_SHARE * norm.sigma[-1])
-        return norm.hessian
 
 
 def _with_column(X: Matrix, n_columns: int, constant: float) -> Matrix:

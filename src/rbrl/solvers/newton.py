@@ -16,8 +16,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from rbrl._common.typing import FloatArray, IntArray
 from rbrl.problem.design import RowDesign
 from rbrl.problem.objective import Objective
-from rbrl.solvers.iterate import Iterate
 from rbrl.solvers.lbfgs import InverseHessian
+from rbrl.solvers.line_search import Iterate
 
 Solve = Callable[[FloatArray], tuple[FloatArray, int]]
 
@@ -56,7 +56,7 @@ class NewtonDirection:
             return np.inf
         step = 4 * n * k * objective.shape[1]
         blocks = np.sum(size**3 / 3 + ~in_rows * active * k**2) + in_rows.any() * n**2 * k
-        # The less scores that move together are curved, the more the blocks miss.
+        # The smaller the curvature of scores that move together, the worse is the preconditioner.
         shared = float(curvatures[:, -1].sum() / max(curvatures[:, :-1].sum(), 1e-300))
         products = min(3 / max(shared, 1e-3), self.max_products)
         # Factorisations are some three times as fast, for each operation, as products with narrow matrices.

@@ -189,9 +189,10 @@ def first_point(objective: Objective, start: Start, scores: Any = None) -> tuple
 
 
 def label_coupling(objective: Objective, W: FloatArray) -> float:
-    """Return how much labels depend on one another: off-diagonal against diagonal entries of the mean Hessian.
+    """Return the coupling of labels: the sum of off-diagonal entries of the mean Hessian, relative to its trace.
 
-    It is the larger one of two figures: for the loss alone, and for a typical column of the design with the penalties at W.
+    It is the larger one of two numbers: that of the loss alone, and that of a typical column of the
+    design with the penalties at W.
     """
     if objective.shape[0] == 0:
         return 0.0
@@ -200,13 +201,12 @@ def label_coupling(objective: Objective, W: FloatArray) -> float:
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     if objective.nuclear.weight and W.any() and len(W) >= len(H):
         typical = typical + smooth_slightly(W, objective.nuclear.weight).hessian
-    return max(_off_diagonal_share(H), _off_diagonal_share(typical))
-
-
-def _off_diagonal_share(M: FloatArray) -> float:
-    """Return the sum of the off-diagonal entries, in absolute value, relative to the trace."""
-    trace = float(np.trace(M))
-    return (float(np.abs(M).sum()) - trace) / trace if trace > 0 else 0.0
+    coupling = 0.0
+    for M in (H, typical):
+        trace = float(np.trace(M))
+        if trace > 0:
+            coupling = max(coupling, (float(np.abs(M).sum()) - trace) / trace)
+    return coupling
 
 
 def factor_blocks(

@@ -13,29 +13,36 @@ Mary (2019). Sums in double precision stay far below it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rbrl._common.linalg import gram_eigh, singular_values, squares
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
-from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
+from rbrl.problem.design import RowDesign, extended_scores, last_row_times, scores
+from rbrl.problem.linear import drop_empty_columns
 from rbrl.problem.objective import Objective, block_size
 from rbrl.solvers.certificate import (
     BLOCK_ENTRIES,
     PRODUCT_ROUNDING,
     Blur,
+    DualPoint,
     along,
     best_theta,
+    label_blocks,
     lower_bound,
     maximise_by_reweighting,
     relative_gap,
+    ridge_bound,
     shrink_factor,
     weights_bound,
 )
-from rbrl.solvers.dual_point import DualPoint, label_blocks, measure_dual, ridge_bound
 
+# Quantities that bound the rounding errors of scores: the largest number of products in a score, and
+# a function that computes the norms of the columns of |X| |W|. For sparse rows, these norms give a
+# much smaller bound than the norms of the columns of X.
+Rounding = tuple[int, Callable[[], FloatArray]]
 # Largest relative rounding error of an objective in double precision. With a larger one, extended
 # precision is used.
 DOUBTFUL = 1e-10
@@ -86,85 +93,52 @@ def prove_linear(
     -------
     Proof
     """
-    if design is None and _has_ridge_alone(objective):
-        return _prove_ridge_model(objective, X, W, dual_scores)
-    if issparse(X) and design is None:
-        X, W = _present_columns(X, W)
-    here, norms, rounding = _measure_scores(objective, X, W)
-    extended_loss = partial(_compute_extended_loss, objective, X, W)
+    r = objective.ridge.row_weights
+    only_ridge = design is None and isinstance(r, float) and objective.ridge.weight > 0 and not objective.nuclear.weight
+    if issparse(X) and design is None and not only_ridge:
+        X, W = _drop_empty_columns(X, W)
+    here = DualPoint.sum_rows(objective, partial(scores, X, W))
+    intercept = len(W) - X.shape[1]
+    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
+    rounding = None
+    if issparse(X):
+        rounding = intercept + int(np.diff(X.indptr).max(initial=0)), partial(_sum_sizes, X, W)
+
+    def extended_loss() -> float:
+        """Return the loss of the coefficients, from scores in extended precision."""
+        return objective.loss.value(objective.Y, _extended_scores(X, W), objective.sample_weight)
+
+    constant = objective.design.constant
+    if only_ridge:
+        # This proof needs no copy of X or W.
+        bound = ridge_bound(objective, X, norms, dual_scores)
+        penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1]]
+        square = float(r) * sum(float(np.vdot(B, B)) for B in penalised)
+        value = here.loss.value + 0.5 * objective.ridge.weight * square
+        return _build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
         dual, R = DualPoint.at(objective, dual_scores)
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended_loss, design)
     G = np.zeros(W.shape)
-    dual = DualPoint.sum_rows(objective, lambda rows: dual_scores[rows], lambda rows, R: add_adjoint(X[rows], R, G))
+    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, X, G)
     # The penalties apply to the weight of the constant column, not to the intercept itself.
-    constant = objective.design.constant
+    norms = last_row_times(norms, constant)
     if constant != 1.0:
-        norms[-1] *= constant
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
 
 
-def _has_ridge_alone(objective: Objective) -> bool:
-    """Return whether the ridge is the only penalty, so that the bound needs only the norm of Z'R."""
-    has_one_weight = isinstance(objective.ridge.row_weights, float)
-    return has_one_weight and objective.ridge.weight > 0 and objective.nuclear.weight == 0
-
-
-def _prove_ridge_model(objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray) -> Proof:
-    """Return the proof of a linear model whose only penalty is the ridge. It needs no copy of X or W."""
-    here, norms, rounding = _measure_scores(objective, X, W)
-    bound = ridge_bound(objective, *measure_dual(objective, X, norms, dual_scores))
-    square = float(objective.ridge.row_weights) * _squared_norm(W, 1 / objective.design.constant)
-    extended_loss = partial(_compute_extended_loss, objective, X, W)
-    return _build_proof(objective, here, norms, W, square, None, bound, extended_loss=extended_loss, rounding=rounding)
-
-
-def _measure_scores(objective: Objective, X: Matrix, W: FloatArray) -> "tuple[DualPoint, FloatArray, ScoreRounding]":
-    """Return the dual point at the scores of W, the norms of the columns of X, and the rounding of the scores."""
-    here = DualPoint.sum_rows(objective, lambda rows: scores(X[rows], W))
-    intercept = len(W) - X.shape[1]
-    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
-    if issparse(X):
-        n_terms = intercept + int(np.diff(X.indptr).max(initial=0))
-        return here, norms, ScoreRounding(n_terms, partial(_sum_sizes, X, W))
-    return here, norms, ScoreRounding(intercept + X.shape[1])
-
-
-def _squared_norm(W: FloatArray, last_factor: float) -> float:
-    """Return the squared norm of W with its last row multiplied by a factor."""
-    if last_factor == 1.0:
-        return float(np.vdot(W, W))
-    last = last_factor * W[-1]
-    return float(np.vdot(W[:-1], W[:-1])) + float(np.vdot(last, last))
-
-
-def _present_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
+def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
     """Return the columns of X that are not empty, with their weights; all columns if an empty one has weights.
 
     In text, most columns may be empty in the training rows.
     """
-    present = np.bincount(X.indices, minlength=X.shape[1]) > 0
-    if present.all() or W[: X.shape[1]][~present].any():
+    m = X.shape[1]
+    kept, present = drop_empty_columns(X)
+    if kept is X or np.delete(W[:m], present, axis=0).any():
         return X, W
-    return X[:, present], W[np.append(present, np.ones(len(W) - X.shape[1], dtype=bool))]
-
-
-class ScoreRounding(NamedTuple):
-    """Quantities that bound the rounding errors of scores.
-
-    Attributes
-    ----------
-    n_terms : int
-        Largest number of products in a score.
-    sizes : callable or None
-        Function that computes the norms of the columns of |X| |W|. For sparse rows, they give a
-        much smaller bound than the norms of the columns of X.
-    """
-
-    n_terms: int
-    sizes: Callable[[], FloatArray] | None = None
+    return kept, W[np.append(present, np.arange(m, len(W)))]
 
 
 def _sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
@@ -189,14 +163,9 @@ def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
     return F
 
 
-def _compute_extended_loss(objective: Objective, X: Matrix, W: FloatArray) -> float:
-    """Return the loss of coefficients W, from scores in extended precision."""
-    return objective.loss.value(objective.Y, _extended_scores(X, W), objective.sample_weight)
-
-
 def prove_sums(
     objective: Objective, norms: FloatArray, W: FloatArray, here: DualPoint, duals: list[tuple[DualPoint, FloatArray]],
-    extended_loss: Callable[[], float], design: RowDesign | None = None, rounding: ScoreRounding | None = None,
+    extended_loss: Callable[[], float], design: RowDesign | None = None, rounding: Rounding | None = None,
 ) -> Proof:  # fmt: skip
     """Return the proof of a linear model from sums over its rows.
 
@@ -217,7 +186,7 @@ def prove_sums(
     design : RowDesign, default=None
         Design of X over whose weights the penalties are defined, with arrays Z'R in `duals`. None
         means that the penalties are defined over W.
-    rounding : ScoreRounding, default=None
+    rounding : Rounding, default=None
         Rounding of the scores. None means that a score has as many products as there are columns.
 
     Returns
@@ -229,10 +198,11 @@ def prove_sums(
     r = objective.ridge.row_weights
     square = r * float(np.vdot(B, B)) if isinstance(r, float) else float(np.sum(r * B**2))
     sigma = singular_values(B) if objective.nuclear.weight else None
-    value = _objective_value(objective, here, square, sigma)
+    value = here.loss.value + 0.5 * objective.ridge.weight * square
+    if sigma is not None:
+        value += objective.nuclear.weight * float(sigma.sum())
     bounds = [_rounded_bound(objective, B, dual.loss, G, Blur(scales, dual.blur), value) for dual, G in duals]
-    best = max(bounds)
-    return _build_proof(objective, here, norms, W, square, sigma, best, extended_loss=extended_loss, rounding=rounding)
+    return _build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
 
 
 def _rounded_bound(
@@ -364,23 +334,23 @@ def _kernel_proof(
         return objective.loss.value(objective.Y, G, objective.sample_weight) + change
 
     pull = ridge * np.sqrt(squares(A))
-    rounding = None if K is None else ScoreRounding(len(A), partial(_sum_sizes, K, A))
+    rounding = None if K is None else (len(A), partial(_sum_sizes, K, A))
     extended_loss = None if K is None else compute_extended_loss
-    return _build_proof(objective, here, norms, A, square, sigma, bound, pull, extended_loss, rounding)
+    value = here.loss.value + ridge * square + objective.nuclear.weight * float(sigma.sum())
+    return _build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
 
 
 def _build_proof(
-    objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, square: float, sigma: FloatArray | None,
-    bound: float, pull: float | FloatArray = 0.0, extended_loss: Callable[[], float] | None = None,
-    rounding: ScoreRounding | None = None,
+    objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, value: float, sigma: FloatArray | None,
+    bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
+    pull: float | FloatArray = 0.0,
 ) -> Proof:  # fmt: skip
-    """Return the proof with the objective and with a gap that includes the rounding errors.
+    """Return the proof of coefficients W, with a gap that includes the rounding errors of `value`.
 
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
     """
-    value = _objective_value(objective, here, square, sigma)
-    n_terms, sizes = rounding or ScoreRounding(len(W))
+    n_terms, sizes = rounding or (len(W), None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
     in_scores = unit * _sum_products(norms, W, here.sizes + pull)
     if sizes is not None and in_scores > DOUBTFUL * value:
@@ -404,9 +374,3 @@ def _sum_products(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
         part = slice(start, start + step)
         total += float(norms[part] @ (np.abs(W[part]) @ sizes))
     return total
-
-
-def _objective_value(objective: Objective, here: DualPoint, square: float, sigma: FloatArray | None) -> float:
-    """Return the objective from the loss, the squared norm of the weights, and their singular values if they are needed."""
-    norm = 0.0 if sigma is None else float(sigma.sum())
-    return here.loss.value + 0.5 * objective.ridge.weight * square + objective.nuclear.weight * norm

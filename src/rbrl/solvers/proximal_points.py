@@ -50,49 +50,16 @@ class ProximalPoints:
     momentum: int = 0
     best_rate: float = 0.0
 
-    @classmethod
-    def of(cls, objective: Objective, share: float) -> "ProximalPoints":
-        r"""Return proximal problems that take few passes each. There is no centre if the ridge itself is strong enough.
-
-        With the ridge R, a proximal problem takes about :math:`qL` passes, where
-        :math:`q = \|z\|^2 / R` and L is the curvature of the loss of a row. About
-        :math:`\sqrt{R / \lambda_1}` proximal problems are needed. The product of the two numbers is
-        smallest if :math:`qL` is about 1. Few labels of a row have its largest curvature, and most
-        have the curvature 1 of the hinge. The root of the largest curvature lies between. So R is
-        `share` of the mean squared norm of a row times the root of the mean curvature.
-
-        Parameters
-        ----------
-        objective : Objective
-            Objective over an :class:`rbrl.problem.design.AscentDesign`.
-        share : float
-            Share of the mean squared norm of a row.
-
-        Returns
-        -------
-        ProximalPoints
-        """
-        design = objective.design
-        ridge = objective.ridge.weight
-        curvature = float(objective.loss.curvature(objective.Y, objective.sample_weight).mean())
-        wanted = share * float(design.row_squares.mean()) * float(np.sqrt(curvature))
-        return cls(design, ridge, wanted if wanted > 2 * ridge else ridge)
-
-    @property
-    def n_problems(self) -> float:
-        """The number of proximal problems that momentum needs, up to a constant factor."""
-        return float(np.sqrt(self.total / self.ridge))
-
     @property
     def kappa(self) -> float:
         """The weight of the distance from the centre."""
         return self.total - self.ridge
 
     def start(self, W: FloatArray) -> None:
-        """Take a copy of W as the first centre, if there are proximal problems."""
-        if self.kappa:
-            self.centre = W.copy()
-            self.last = W.copy()
+        """Take a copy of W as the first centre."""
+        self.centre = W.copy()
+        self.last = W.copy()
+        self.momentum = 0
 
     def pull(self, W: FloatArray) -> FloatArray:
         """Return R W minus kappa times the centre, as a new array."""
@@ -129,9 +96,7 @@ class ProximalPoints:
         """Set R, take W as centre, and return the weights that belong to the same dual variables."""
         pull = self.pull(W)
         self.total = total
-        self.centre = W.copy()
-        self.last = W.copy()
-        self.momentum = 0
+        self.start(W)
         pull = self.add_centre(pull)
         pull /= self.total
         return pull
@@ -163,3 +128,32 @@ class ProximalPoints:
             self.best_rate = np.inf
             return self.change_ridge(self.total / factor, W)
         return W
+
+
+def choose_proximal_ridge(objective: Objective, share: float) -> float:
+    r"""Return a ridge R with which a proximal problem takes few passes.
+
+    It is the ridge itself if that is strong enough.
+
+    With the ridge R, a proximal problem takes about :math:`qL` passes, where
+    :math:`q = \|z\|^2 / R` and L is the curvature of the loss of a row. About
+    :math:`\sqrt{R / \lambda_1}` proximal problems are needed. The product of the two numbers is
+    smallest if :math:`qL` is about 1. Few labels of a row have its largest curvature, and most
+    have the curvature 1 of the hinge. The root of the largest curvature lies between. So R is
+    `share` of the mean squared norm of a row times the root of the mean curvature.
+
+    Parameters
+    ----------
+    objective : Objective
+        Objective over an :class:`rbrl.problem.design.AscentDesign`.
+    share : float
+        Share of the mean squared norm of a row.
+
+    Returns
+    -------
+    float
+    """
+    ridge = objective.ridge.weight
+    curvature = float(objective.loss.curvature(objective.Y, objective.sample_weight).mean())
+    wanted = share * float(objective.design.row_squares.mean()) * float(np.sqrt(curvature))
+    return wanted if wanted > 2 * ridge else ridge

@@ -18,9 +18,8 @@ from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import ROUNDING_GAP, Run, SolverResult, Start
 from rbrl.solvers.factored import descend, join_violations, split
-from rbrl.solvers.iterate import Iterate
 from rbrl.solvers.lbfgs import Memory
-from rbrl.solvers.line_search import NewtonLineSearch
+from rbrl.solvers.line_search import Iterate, NewtonLineSearch
 from rbrl.solvers.newton import NewtonDirection
 from rbrl.solvers.preconditioner import MeanModel, first_point, label_coupling
 
@@ -55,16 +54,6 @@ class LBFGSDirection:
         self.memory = Memory(W.shape, min(memory, room), self.is_joint)
         self._objective = objective
 
-    def visit(self, iterate: Iterate) -> None:
-        """Remember the step to an iterate."""
-        self.memory.visit(iterate.W, iterate.gradient)
-
-    def forget(self) -> bool:
-        """Forget all steps; return whether there were any."""
-        had_steps = len(self.memory) > 0
-        self.memory.clear()
-        return had_steps
-
     def compute(self, iterate: Iterate) -> tuple[FloatArray, float]:
         """Return the direction at an iterate, and the slope along it."""
         model = MeanModel(self._objective, iterate.scores)
@@ -76,8 +65,9 @@ class LBFGSDirection:
 class QuasiNewton:
     """Limited-memory quasi-Newton method, started and preconditioned by the mean quadratic model of the loss.
 
-    It works on the weights while their rank is nearly full, and on factors U V' where many singular values vanish. Where the
-    gap falls slowly it takes Newton's direction. `python -m studies.benchmarks.ablation` prints what each setting is worth.
+    It works on the weights while their rank is nearly full, and on factors U V' if many singular
+    values vanish. If the gap falls slowly, it takes Newton's direction.
+    `python -m studies.benchmarks.ablation` prints the effect of each setting.
 
     Parameters
     ----------
@@ -88,19 +78,19 @@ class QuasiNewton:
     diagonal_coupling : float, default=0.01
         Largest coupling of labels at which the first guess of the inverse Hessian is diagonal.
     smoothing_share : float, default=0.1
-        Share of the last gap that the nuclear norm is smoothed for, where that is above the tolerance.
+        Share of the last gap for which the nuclear norm is smoothed, if this share is above the tolerance.
     low_rank : float, default=0.7
-        Share of the singular values that is left where the solver continues in factors; 0 for never.
+        The solver continues in factors if at most this share of the singular values is left; 0 for never.
     negligible : float, default=1e-3
         Share of the largest singular value below which a singular value vanishes.
     newton : NewtonDirection or None
-        Newton's direction, which is taken where dividing the gap by e takes more steps than it costs; None for never.
+        Newton's direction. It is taken if dividing the gap by e takes more steps than it costs; None for never.
     line_search : NewtonLineSearch
         Search for the length of a step.
     evaluations_per_iteration : float, default=5
         Number of evaluations that every iteration of `max_iter` allows: one iteration of Newton's method takes many.
     small_size : int, default=4096
-        Number of scores up to which a problem may take twice as many evaluations, because these take no time.
+        Number of scores up to which a problem may take twice as many evaluations, which take little time.
 
     Examples
     --------
@@ -175,8 +165,9 @@ class QuasiNewtonRun(Run):
         """Accept the first iterate."""
         settings = self.settings
         W, scores = first_point(self.objective, start, scores)
-        couplings = settings.weak_coupling, settings.diagonal_coupling
-        self.direction = LBFGSDirection(self.objective, W, settings.memory, *couplings)
+        self.direction = LBFGSDirection(
+            self.objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
+        )
         self.accept_iterate(Iterate(self.objective, W, scores, max(self.tol, settings.smoothing_share)))
 
     def accept_iterate(self, iterate: Iterate) -> None:
@@ -185,7 +176,7 @@ class QuasiNewtonRun(Run):
         self.note(iterate.value, iterate.evaluations)
         self.certify(iterate.W, iterate.adjoint)
         self.gaps.append(self.gap())
-        self.direction.visit(iterate)
+        self.direction.memory.visit(iterate.W, iterate.gradient)
 
     def take_step(self) -> None:
         """Take one step on the weights."""
@@ -195,8 +186,8 @@ class QuasiNewtonRun(Run):
         else:
             D, slope = self.newton.compute(self.objective, self.now)
         smoothing = max(self.tol, settings.smoothing_share * min(self.gaps[-1], 1.0))
-        line = self.objective, self.now, D, slope, self.direction.is_joint, smoothing
-        there = settings.line_search.take_step(*line)
+        is_joint = self.direction.is_joint
+        there = settings.line_search.take_step(self.objective, self.now, D, slope, is_joint, smoothing)
         if there is None:
             self.recover_from_failed_step()
         else:
@@ -204,9 +195,9 @@ class QuasiNewtonRun(Run):
 
     def recover_from_failed_step(self) -> None:
         """Forget the past steps, then continue in factors, then along Newton's direction, then stop."""
-        if self.direction.forget():
+        if self.direction.memory.clear():
             self.switch_direction(None)
-        elif self.rank_share() < 1 and self.round_tol > ROUNDING_GAP:
+        elif self.now.rank_share(self.settings.negligible) < 1 and self.round_tol > ROUNDING_GAP:
             self.run_factored_round()
         elif self.newton is None and self.newton_cost() < np.inf:
             self.switch_direction(self.settings.newton)
@@ -217,15 +208,7 @@ class QuasiNewtonRun(Run):
         """Continue with Newton's direction, or with the quasi-Newton direction if None, without past steps and gaps."""
         self.newton = newton
         self.gaps = self.gaps[-1:]
-        self.direction.forget()
-
-    def steps_to_divide_gap(self) -> float:
-        """Return the number of steps in which the gap is divided by e, by its later part; 0 while it is not known."""
-        later = self.gaps[len(self.gaps) // 3 :]
-        # The gap falls in leaps: a few steps say nothing.
-        if len(self.gaps) < 10 or len(self.gaps) % 5 or not np.isfinite(later[0]):
-            return 0.0
-        return float((len(later) - 1) / max(np.log(later[0] / max(later[-1], 1e-300)), 1e-9))
+        self.direction.memory.clear()
 
     def newton_cost(self) -> float:
         """Return the cost of Newton's direction in quasi-Newton steps; infinite if it is not available."""
@@ -234,22 +217,21 @@ class QuasiNewtonRun(Run):
 
     def is_slow(self) -> bool:
         """Return whether dividing the gap by e takes more quasi-Newton steps than Newton's direction costs."""
-        if self.newton is not None:
+        later = self.gaps[len(self.gaps) // 3 :]
+        # The gap falls in leaps: a few steps say nothing.
+        is_known = len(self.gaps) >= 10 and not len(self.gaps) % 5 and np.isfinite(later[0])
+        if self.newton is not None or not is_known:
             return False
-        steps = self.steps_to_divide_gap()
-        return steps > 0 and steps > self.newton_cost()
+        steps = (len(later) - 1) / max(np.log(later[0] / max(later[-1], 1e-300)), 1e-9)
+        return bool(steps > self.newton_cost())
 
     def has_stalled(self) -> bool:
         """Return whether the gap has hardly fallen in ten steps."""
         return len(self.gaps) > 10 and self.gaps[-1] > 0.97 * self.gaps[-11]
 
-    def rank_share(self) -> float:
-        """Return the share of the singular values that do not vanish."""
-        return self.now.rank_share(self.settings.negligible)
-
     def is_factored_round_due(self) -> bool:
         """Return whether few singular values are left, or some vanish and the gap falls slowly."""
-        share = self.rank_share()
+        share = self.now.rank_share(self.settings.negligible)
         if share == 1 or self.round_tol <= ROUNDING_GAP:
             return False
         return share <= self.settings.low_rank or self.is_slow()
@@ -289,3 +271,65 @@ class QuasiNewtonRun(Run):
         leaner: Any = (objective.at((W @ B) @ B.T, (exact.scores @ B) @ B.T) for B in bases)
         self.now = next((point for point in leaner if point.value <= limit), exact)
         self.way[-1] = self.now.value, self.way[-1][1]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Quasi-Newton steps until the next one is not worth its evaluation.
+
+    Only the last point is certified.
+
+    It serves models that are compared, each of which starts near its optimum. It ends where the
+    next step is expected to gain at most `tol` of the objective, or the last one did. The
+    preconditioned gradient predicts this gain. The gap of the last point may be much larger.
+
+    Parameters
+    ----------
+    memory : int, default=10
+        Number of steps that are remembered.
+    line_search : NewtonLineSearch
+        Search for the length of a step, with one correction by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import Objective, linear_design
+    >>> from rbrl.solvers import Descent
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(linear_design(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> Descent().solve(objective, start=np.array([[0.4]])).weights.round(3).tolist()
+    [[0.5]]
+    """
+
+    memory: int = 10
+    line_search: NewtonLineSearch = field(default=NewtonLineSearch(max_corrections=1), repr=False)
+
+    def solve(
+        self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
+    ) -> SolverResult:
+        """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
+        run = Run(objective, tol, max_iter)
+        now = Iterate(objective, *first_point(objective, start, scores), tol)
+        direction = LBFGSDirection(objective, now.W, self.memory)
+        gained = np.inf
+        while True:
+            run.note(now.value, now.evaluations)
+            direction.memory.visit(now.W, now.gradient)
+            there = None
+            while there is None:
+                D, slope = direction.compute(now)
+                # A full step gains half its slope where the model is right, and seldom the whole of it.
+                converged = min(-slope, gained) <= tol * now.value
+                if converged or run.n_iter >= max_iter:
+                    break
+                there = self.line_search.take_step(objective, now, D, slope, direction.is_joint, tol)
+                if there is None and not direction.memory.clear():
+                    break
+            if there is None:
+                break
+            gained = now.value - there.value
+            now = there
+        run.now = now
+        run.certify(now.W, now.adjoint)
+        return run.result("The descent", now.W, converged, "Raise max_iter or tol, or start nearer.")

@@ -1,4 +1,4 @@
-"""Solve a problem, and certify the coefficients as they are stored.
+"""Choose a solver, solve a problem, and certify the coefficients as they are stored.
 
 The certificate is computed with the original X or K, not with the coordinates in which the solver
 works.
@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.linalg import squares
-from rbrl._common.typing import FloatArray
-from rbrl.problem import Design, MatrixDesign, Objective, SpectralDesign
+from rbrl._common.typing import FloatArray, issparse
+from rbrl._loops import COMPILED
+from rbrl.problem import LARGEST_DECOMPOSITION, KernelDesign, MatrixDesign, Objective, SpectralDesign
 from rbrl.solvers.base import Solver, SolverResult, Start
+from rbrl.solvers.dual_ascent import DualAscent, explain_unsuitable
 from rbrl.solvers.proof import Proof, prove_function, prove_kernel
+from rbrl.solvers.proximal_points import choose_proximal_ridge
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 # Smallest number of rows of a kernel matrix that is decomposed in single precision. For fewer rows
@@ -34,6 +37,82 @@ SCALE = (
     "Columns of X, or values of the kernel, differ too much in size: scale X, for example with "
     "sklearn.preprocessing.StandardScaler."
 )
+
+
+@dataclass(frozen=True)
+class SolverRule:
+    r"""The rule that chooses between dual ascent and the quasi-Newton solver.
+
+    It uses only what is known before the fit. Dual ascent is possible if
+
+    - the design has rows that it can visit, and its loop is compiled;
+    - the loss of a row consists of squared hinges and quadratic forms;
+    - there is a ridge. With the ridge R of its proximal problems, momentum needs about
+      :math:`\sqrt{R / \lambda_1}` of them.
+
+    The quasi-Newton solver serves all other objectives. It also serves dense data with no more
+    columns than rows and a weak ridge, because the eigenvectors of the columns then give a good
+    model of the loss. A kernel matrix that is too large to be decomposed is always left to dual
+    ascent. `python -m studies.benchmarks.text` prints the times of dual ascent on text,
+    `python -m studies.benchmarks.kernel_rows` the times with kernels, and
+    `python -m studies.benchmarks.solver` the times on problems of all kinds.
+
+    Parameters
+    ----------
+    passes_per_problem : float, default=8
+        Expected number of passes over the rows for each proximal problem.
+    quasi_newton_evaluations : float, default=30
+        Expected number of evaluations of the quasi-Newton solver on dense data with few columns.
+    give_up : float, default=0.25
+        Share of `max_iter` after which dual ascent gives up if it expects not to reach the
+        tolerance. The quasi-Newton solver then continues.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers.solve import SolverRule
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> SolverRule().choose(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=0.0, nuclear=0.0))
+    QuasiNewton(memory=20)
+    """
+
+    passes_per_problem: float = 8.0
+    quasi_newton_evaluations: float = 30.0
+    give_up: float = 0.25
+
+    def choose(self, objective: Objective, max_iter: int = 1000) -> Solver:
+        """Return the solver that is faster on problems of this kind.
+
+        Parameters
+        ----------
+        objective : Objective
+            Objective over the original rows, with a design of
+            :func:`rbrl.problem.linear.row_design` or a :class:`rbrl.problem.KernelDesign`.
+        max_iter : int, default=1000
+            Largest number of iterations.
+
+        Returns
+        -------
+        Solver
+        """
+        design = objective.design
+        n_samples, n_columns = design.shape
+        if explain_unsuitable(objective):
+            return QuasiNewton()
+        if isinstance(design, KernelDesign) and n_samples > LARGEST_DECOMPOSITION:
+            return DualAscent()
+        ascent = DualAscent(give_up=self.give_up)
+        n_problems = np.sqrt(choose_proximal_ridge(objective, ascent.proximal_share) / objective.ridge.weight)
+        evaluations = np.inf
+        if isinstance(design, MatrixDesign) and not issparse(design.X) and n_columns <= n_samples:
+            # A decomposition takes n m^2 operations, and an evaluation 4 n m l.
+            evaluations = self.quasi_newton_evaluations + n_columns / (4 * objective.Y.shape[1])
+        is_hopeless = ascent.passes * n_problems > max_iter
+        if not COMPILED or is_hopeless or self.passes_per_problem * n_problems > evaluations:
+            return QuasiNewton()
+        return ascent
 
 
 @dataclass
@@ -70,16 +149,7 @@ class Solution:
     messages: tuple[str, ...] = ()
 
     def after(self, first: "Solution") -> "Solution":
-        """Return this solution with the iterations of an earlier one, from which it started, before its own.
-
-        Parameters
-        ----------
-        first : Solution
-
-        Returns
-        -------
-        Solution
-        """
+        """Return this solution with the iterations of the solution from which it started."""
         return replace(self, result=_join_results(first.result, self.result))
 
 
@@ -130,23 +200,23 @@ class Certifier:
         -------
         Solution
         """
-        coefficients = objective.design.coefficients(result.weights).astype(self.dtype, copy=False)
-        if (idle := objective.idle_labels()).any():
-            # Their weights are rounding errors, whose sign would count as a prediction.
-            coefficients[:, idle] = 0.0
+        design = objective.design
+        coefficients = design.coefficients(result.weights).astype(self.dtype, copy=False)
+        idle = ~objective.known
+        if idle.any():
+            # A label that is missing in every row, and not coupled to another label, has an optimum
+            # of 0. Rounding errors in its weights have a sign, which would count as a prediction.
+            hessian = objective.loss.label_hessian(objective.Y, objective.zero_scores(), objective.sample_weight)
+            coefficients[:, idle & ~hessian.any(axis=1)] = 0.0
         duals = result.scores if result.dual_scores is None else result.dual_scores
-        duals = objective.design.scores(result.weights) if duals is None else duals
-        if _holds_weights(coefficients, objective.design):
-            # Weights are the largest arrays of a fit, and the proof needs memory.
+        duals = design.scores(result.weights) if duals is None else duals
+        if isinstance(design, MatrixDesign) and design.turn is None and coefficients.dtype == np.float64:
+            # The weights can be computed exactly from the coefficients. They are the largest arrays
+            # of a fit, and the proof needs memory.
             result.weights = None
         # The proof is in double precision even if the coefficients are stored in single precision.
         proof = self.prove(coefficients.astype(np.float64, copy=False), duals)
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
-
-
-def _holds_weights(coefficients: FloatArray, design: Design) -> bool:
-    """Return whether the weights can be computed exactly from the stored coefficients."""
-    return isinstance(design, MatrixDesign) and design.turn is None and coefficients.dtype == np.float64
 
 
 def solve_and_certify(
@@ -201,17 +271,12 @@ def solve_and_certify(
     stopped_by_own_rule = result.converged and result.gap > tol
     if gap <= tol or stopped_by_own_rule:
         return solution
-    messages = result.messages
-    if gap > 2 * result.gap or not messages:
-        messages = (_explain_uncertified(gap, tol),)
-    return replace(solution, messages=messages)
-
-
-def _explain_uncertified(gap: float, tol: float) -> str:
-    """Return the message for a solution that double precision cannot certify to the tolerance."""
+    if gap <= 2 * result.gap and result.messages:
+        return replace(solution, messages=result.messages)
     certified = f"Its certified relative gap is {gap:.1e}" if np.isfinite(gap) else "It has no certified relative gap"
     remedy = AT_LIMIT if gap < DOUBLE_PRECISION_GAP else SCALE
-    return f"The solution could not be certified to tol={tol:g} in double precision. {certified}. {remedy}"
+    message = f"The solution could not be certified to tol={tol:g} in double precision. {certified}. {remedy}"
+    return replace(solution, messages=(message,))
 
 
 def solve_kernel(

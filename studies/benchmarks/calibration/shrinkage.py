@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import RBRLClassifier
 from rbrl.metrics import expected_calibration_error, log_loss
-from rbrl.selection.held_out import held_out_scores
-from rbrl.selection.probability_maps import Scores, fit_sigmoids
+from rbrl.selection.probabilities import Scores, fit_sigmoids
+from rbrl.selection.thresholds import held_out_scores
 from rbrl.targets import SignedTargets
 from studies.benchmarks.defaults.protocol import CHOOSING, Table, rows_of
 from studies.benchmarks.problems import markdown

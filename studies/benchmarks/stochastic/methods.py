@@ -7,7 +7,7 @@ from rbrl.out_of_core import BlockDesign, LocalBlocks
 from rbrl.out_of_core.design import BlockObjective
 from rbrl.problem.design import add_adjoint, scores
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.line_search import Iterate
 from rbrl.solvers.preconditioner import PencilSolver, first_point
 
 BUDGET = 12  # passes

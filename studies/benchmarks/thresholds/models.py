@@ -12,7 +12,7 @@ from rbrl.decision import (
 )
 from rbrl.estimators.training_scores import TrainingRows, estimate_held_out_scores
 from rbrl.metrics import evaluate
-from rbrl.selection.held_out import held_out_scores
+from rbrl.selection.thresholds import held_out_scores
 from rbrl.targets import SignedTargets
 from studies.benchmarks.thresholds.protocol import METRICS
 

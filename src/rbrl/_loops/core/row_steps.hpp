@@ -1,5 +1,5 @@
 // Block dual coordinate ascent with one block for each row of the data. solvers/dual_ascent.py explains the
-// dual problem. row_steps.py defines a step in NumPy.
+// dual problem. reference.py defines a step in NumPy.
 #pragma once
 
 #include <algorithm>

@@ -1,21 +1,29 @@
-"""Data file formats, one module each; here are the options, limits, errors and text streams they share."""
+"""Data file formats: their base class, and the options, limits, errors and streams they share."""
 
 import codecs
 import gzip
 import io
 import math
+import sys
+import warnings
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from rbrl._common.atomic_files import replace_file
-from rbrl.exceptions import DataFormatError
+from rbrl._common.checks import users_level
+from rbrl._common.environment import replace_file
+from rbrl._common.typing import Matrix
+from rbrl.exceptions import DataFormatError, GuessWarning
 
 if TYPE_CHECKING:
     from rbrl.datasets.columns import Columns
+    from rbrl.datasets.dataset import Dataset
 
 MAX_DATA_FILE_BYTES = 4 << 30  # default limit of the size of a decompressed file
 MAX_DENSE_CELLS = 1 << 29  # largest dense matrix: 4 GiB of float64
@@ -103,11 +111,65 @@ class ReadOptions:
         return {*self.ignore, *(self.columns.ignored if self.columns else ())}
 
 
+class Format(ABC):
+    """Reader and writer of the files of one format.
+
+    By default, a file is read whole, also if its rows are needed in blocks.
+
+    Attributes
+    ----------
+    name : str
+    endings : tuple of str
+        Endings of the files.
+    has_columns : bool
+        True if features and labels are named columns of one table.
+    max_bytes : int
+        Default limit of the decompressed size of a file that is read in blocks of rows.
+    may_be_packed : bool
+        True if a file may be compressed with gzip.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    has_columns = False
+    max_bytes = sys.maxsize
+    may_be_packed = False
+
+    @abstractmethod
+    def read(self, path: Path, options: ReadOptions) -> "Dataset":
+        """Read a file."""
+
+    @abstractmethod
+    def write(self, dataset: "Dataset", path: Path, labels_first: bool = False) -> None:
+        """Write a file; `labels_first` is for the columns of a table."""
+
+    def parts(self, path: Path, options: ReadOptions, size: int) -> Iterator["Dataset"]:
+        """Yield the file as data sets of `size` rows; the last one may be smaller."""
+        whole = self.read(path, options)
+        for X, Y in zip(row_blocks(whole.X, size), row_blocks(whole.Y, size)):
+            yield replace(whole, X=X, Y=Y, splits={})
+
+    def features(self, path: Path, options: ReadOptions, columns: "Columns", size: int) -> Iterator[Matrix]:
+        """Yield the features for a model with these columns, at most `size` rows at a time."""
+        return row_blocks(self.read(path, options).matching(columns).X, size)
+
+
+def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
+    """Yield the rows of a matrix, at most `size` at a time."""
+    for start in range(0, X.shape[0], size):
+        yield X[start : start + size]
+
+
 def format_error(reason: str, line: int | None = None) -> DataFormatError:
     """Return an error about a file; `name_file_in_errors` adds the name of the file."""
     error = DataFormatError(reason)
     error.line = line
     return error
+
+
+def warn_guess(path: Path, text: str) -> None:
+    """Warn that the meaning of a file was guessed; the text says how to correct the guess."""
+    warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=users_level())
 
 
 @contextmanager
@@ -165,6 +227,12 @@ def parse_number(text: str) -> float | None:
 def format_number(value: float) -> str:
     """Return the shortest text of a float, integers without a point; `?` for NaN."""
     return repr(value).removesuffix(".0") if value == value else "?"
+
+
+def row_entries(matrix: Any) -> Iterator[Iterator[tuple[int, float]]]:
+    """Yield the columns and values of the entries of each row of a CSR matrix."""
+    for start, stop in zip(matrix.indptr, matrix.indptr[1:]):
+        yield zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist())
 
 
 @contextmanager
@@ -240,17 +308,15 @@ def group_rows(rows: Iterable[tuple[Row, int]], size: int | None = None) -> Iter
 
 def _detect_encoding(path: Path, max_bytes: int) -> str:
     """Return the encoding of the byte-order mark; else UTF-8 if the whole file is, else Latin-1."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with open_bytes(path, max_bytes) as stream:
-        block = stream.read(BUFFER_BYTES)
+        first = stream.read(BUFFER_BYTES)
         for mark, encoding in BYTE_ORDER_MARKS.items():
-            if block.startswith(mark):
+            if first.startswith(mark):
                 return encoding
+        blocks = chain([first], iter(partial(stream.read, BUFFER_BYTES), b""))
         try:
-            while block:
-                decoder.decode(block)
-                block = stream.read(BUFFER_BYTES)
-            decoder.decode(b"", final=True)
+            for _ in codecs.iterdecode(blocks, "utf-8"):
+                pass
         except UnicodeError:
             return "latin-1"
     return "utf-8"

@@ -27,9 +27,10 @@ from rbrl.datasets.formats import (
     open_text,
     parse_number,
     quote,
+    row_entries,
 )
-from rbrl.datasets.formats.svmlight import SparseEntries
-from rbrl.datasets.formats.table import Table, create_text_table, word_codes
+from rbrl.datasets.formats.svmlight import csr_from_rows, parse_sparse_rows
+from rbrl.datasets.formats.table import Table, TableFormat, create_text_table, word_codes
 
 QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
 WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
@@ -48,36 +49,19 @@ SPECIAL_LETTERS = "'\"%{}\\"  # NumPy's parser does not understand them in dense
 
 @dataclass
 class Header:
-    """The lines of an ARFF file up to `@data`.
+    """The lines of an ARFF file up to `@data`."""
 
-    Attributes
-    ----------
-    relation : str
-        Name of the relation, without MEKA's options.
-    names : list of str
-        Names of the attributes.
-    values : list of (tuple of str, or None)
-        Values of each nominal attribute; None for a numeric attribute.
-    n_labels : int or None
-        MEKA's option `-C`: the first n attributes are labels, or the last -n.
-    n_lines : int
-        Number of lines of the header.
-    ignored : set of int
-        Attributes that are not read.
-    """
-
-    relation: str = ""
-    names: list[str] = field(default_factory=list)
-    values: list[tuple[str, ...] | None] = field(default_factory=list)
-    n_labels: int | None = None
+    relation: str = ""  # without MEKA's options
+    names: list[str] = field(default_factory=list)  # of the attributes
+    values: list[tuple[str, ...] | None] = field(default_factory=list)  # None: numeric
+    n_labels: int | None = None  # MEKA: the first n are labels, or the last -n
     n_lines: int = 0
-    ignored: set[int] = field(default_factory=set)
+    ignored: set[int] = field(default_factory=set)  # attributes that are not read
 
     @classmethod
-    def read(cls, stream: Iterable[str], options: ReadOptions | None = None) -> "Header":
+    def read(cls, stream: Iterable[str], options: ReadOptions) -> "Header":
         """Read lines up to `@data`; the rows stay in the stream."""
         header = cls()
-        options = options or ReadOptions()
         for line in stream:
             header.n_lines += 1
             text = line.strip()
@@ -192,15 +176,13 @@ class Attributes:
         self.codes = {j: codes[values] for j, values in enumerate(header.values) if values}
         first_codes = {j: next(iter(own.values())) for j, own in self.codes.items()}
         self.defaults = {j: first for j, first in first_codes.items() if first != 0}
-        numbers = {
-            values: tuple(sorted(set(own.values())))
-            for values, own in codes.items()
-            if all(parse_number(word) == code for word, code in own.items())
-        }
-        kinds = {allowed: k for k, allowed in enumerate(dict.fromkeys(numbers.values()), 1)}
-        self.allowed = [np.array(allowed) for allowed in kinds]
-        kind_of = [0 if not values else kinds.get(numbers.get(values, ()), -1) for values in header.values]
-        self.kinds = np.array(kind_of, dtype=np.int32)
+        # Nominal attributes whose values are numbers that are their own codes.
+        numeric = [
+            values for values, own in codes.items() if all(parse_number(word) == code for word, code in own.items())
+        ]
+        self.allowed = [np.array([*codes[values].values()]) for values in numeric]
+        kinds: dict[Any, int] = {None: 0, **{values: k for k, values in enumerate(numeric, 1)}}
+        self.kinds = np.array([kinds.get(values, -1) for values in header.values], dtype=np.int32)
         self.kinds[list(self.ignored)] = -1
 
     def parse(self, column: int, word: str, quoted: bool, line: int) -> float:
@@ -229,26 +211,48 @@ class Attributes:
         return not np.isinf(values).any() and all((np.isin(v, some) | np.isnan(v)).all() for v, some in parts)
 
 
-def tables(
-    path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
-) -> Iterator[Table]:
-    """Yield the chosen columns of an ARFF file, `size` rows at a time or, by default, in tables of any size."""
-    with open_text(path, options) as stream:
-        header = Header.read(stream, options)
-        attributes = Attributes(header)
-        chosen = choose(header.names, header.n_labels) if choose else None
-        parse_rows = None
-        numbered = enumerate(stream, header.n_lines + 1)
-        rows = ((line, i) for i, line in numbered if not line.isspace() and not line.lstrip().startswith("%"))
-        for block, lines in group_rows(rows, size):
-            if parse_rows is None:
-                parse_rows = _parse_sparse_rows if block[0].lstrip().startswith("{") else _parse_dense_rows
-            matrix = parse_rows(attributes, block, lines)
-            matrix = matrix if chosen is None else matrix[:, chosen]
-            table = Table(path, header.names, matrix, np.array(lines), attributes.codes, name=header.relation)
-            yield replace(table, declares_words=True, declared_labels=header.n_labels)
-        if parse_rows is None and size is None:
-            raise format_error("there are no rows after @data", header.n_lines)
+class Arff(TableFormat):
+    """Reader and writer of ARFF files."""
+
+    name = "arff"
+    endings = (".arff",)
+    may_be_packed = True
+
+    def tables(
+        self, path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
+    ) -> Iterator[Table]:
+        """Yield the chosen columns, `size` rows at a time or, by default, in tables of any size."""
+        with open_text(path, options) as stream:
+            header = Header.read(stream, options)
+            attributes = Attributes(header)
+            chosen = choose(header.names, header.n_labels) if choose else slice(None)
+            parse_rows = None
+            numbered = enumerate(stream, header.n_lines + 1)
+            rows = ((line, i) for i, line in numbered if not line.isspace() and not line.lstrip().startswith("%"))
+            for block, lines in group_rows(rows, size):
+                if parse_rows is None:
+                    parse_rows = _parse_sparse_rows if block[0].lstrip().startswith("{") else _parse_dense_rows
+                matrix = parse_rows(attributes, block, lines)[:, chosen]
+                table = Table(path, header.names, matrix, np.array(lines), attributes.codes, name=header.relation)
+                yield replace(table, declares_words=True, declared_labels=header.n_labels)
+            if parse_rows is None and size is None:
+                raise format_error("there are no rows after @data", header.n_lines)
+
+    def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+        """Write a file and Mulan's XML file beside it; rows are sparse if X is sparse."""
+        types = _feature_types(dataset)
+        label_types = ["{0,1}"] * dataset.n_labels
+        types = label_types + types if labels_first else types + label_types
+        n_labels = dataset.n_labels if labels_first else -dataset.n_labels
+        with create_text_table(dataset, path, labels_first) as (stream, blocks, names):
+            stream.write(f"@relation {_quote_word(f'{dataset.name}: -C {n_labels}')}\n\n")
+            stream.writelines(f"@attribute {_quote_word(name)} {type}\n" for name, type in zip(names, types))
+            stream.write("\n@data\n")
+            if sparse.issparse(dataset.X):
+                matrices = [sparse.csr_array(block, dtype=np.float64) for block in blocks]
+                stream.writelines(_format_sparse_rows(sparse.hstack(matrices, format="csr")))
+            else:
+                stream.writelines(_format_dense_rows([as_dense(block) for block in blocks]))
 
 
 def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> FloatArray:
@@ -292,23 +296,24 @@ def _parse_dense_row(attributes: Attributes, line: str, line_number: int) -> lis
 def _parse_sparse_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> Any:
     entries = _parse_plain_sparse_rows(attributes, lines)
     if entries is None:
-        rows = [_parse_sparse_row(attributes, line.strip(), i) for line, i in zip(lines, line_numbers)]
-        entries = SparseEntries.from_rows(rows)
+        entries = csr_from_rows(
+            [_parse_sparse_row(attributes, line.strip(), i) for line, i in zip(lines, line_numbers)]
+        )
     shape = (len(lines), len(attributes.names))
-    matrix = sparse.csr_array((entries.values, entries.columns.astype(np.int32), entries.starts), shape=shape)
+    matrix = sparse.csr_array((entries.data, entries.indices, entries.indptr), shape=shape)
     return _fill_defaults(matrix, attributes.defaults)
 
 
-def _parse_plain_sparse_rows(attributes: Attributes, lines: list[str]) -> SparseEntries | None:
+def _parse_plain_sparse_rows(attributes: Attributes, lines: list[str]) -> Any:
     """Parse sparse rows of numbers at once; return None if a row must be parsed alone."""
     rows = [line.strip() for line in lines]
     if not all(row[0] == "{" and row[-1] == "}" for row in rows):
         return None
-    entries = SparseEntries.parse([row[1:-1] for row in rows], ",")
-    if entries is None or entries.columns.max(initial=-1) >= len(attributes.names):
+    entries = parse_sparse_rows([row[1:-1] for row in rows], ",")
+    if entries is None or entries.indices.max(initial=-1) >= len(attributes.names):
         return None
-    kinds = attributes.kinds[entries.columns]
-    return None if (kinds < 0).any() or not attributes.are_valid(entries.values, kinds) else entries
+    kinds = attributes.kinds[entries.indices]
+    return None if (kinds < 0).any() or not attributes.are_valid(entries.data, kinds) else entries
 
 
 def _parse_sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float]:
@@ -351,23 +356,6 @@ def _fill_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
     return matrix + sparse.csr_array((values[which], (rows, columns[which])), shape=matrix.shape)
 
 
-def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write an ARFF file and Mulan's XML file beside it; rows are sparse if X is sparse."""
-    types = _feature_types(dataset)
-    label_types = ["{0,1}"] * dataset.n_labels
-    types = label_types + types if labels_first else types + label_types
-    n_labels = dataset.n_labels if labels_first else -dataset.n_labels
-    with create_text_table(dataset, path, labels_first) as (stream, blocks, names):
-        stream.write(f"@relation {_quote_word(f'{dataset.name}: -C {n_labels}')}\n\n")
-        stream.writelines(f"@attribute {_quote_word(name)} {type}\n" for name, type in zip(names, types))
-        stream.write("\n@data\n")
-        if sparse.issparse(dataset.X):
-            matrices = [sparse.csr_array(block, dtype=np.float64) for block in blocks]
-            stream.writelines(_format_sparse_rows(sparse.hstack(matrices, format="csr")))
-        else:
-            stream.writelines(_format_dense_rows([as_dense(block) for block in blocks]))
-
-
 def _quote_word(text: str) -> str:
     if NEEDS_NO_QUOTES.match(text):
         return text
@@ -394,6 +382,5 @@ def _format_dense_rows(blocks: Sequence[Any]) -> Iterator[str]:
 def _format_sparse_rows(matrix: Any) -> Iterator[str]:
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    for start, stop in zip(matrix.indptr, matrix.indptr[1:]):
-        entries = zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist())
+    for entries in row_entries(matrix):
         yield "{" + ",".join(f"{j} {format_number(value)}" for j, value in entries) + "}\n"

@@ -9,7 +9,6 @@ and names, which other programs skip.
 
 import json
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.checks import users_level
-from rbrl._common.typing import Array, IntArray, Matrix
+from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix
 from rbrl.datasets.columns import Columns, match_names
-from rbrl.datasets.dataset import Dataset
+from rbrl.datasets.dataset import Dataset, stack_rows
 from rbrl.datasets.formats import (
+    Format,
     ReadOptions,
     create_text,
     format_error,
@@ -33,9 +32,10 @@ from rbrl.datasets.formats import (
     open_text,
     parse_number,
     quote,
+    row_entries,
+    warn_guess,
 )
 from rbrl.datasets.formats.table import check_writable, label_matrix
-from rbrl.exceptions import GuessWarning
 
 COMMENT_START = "# rbrl: "
 MAX_COLUMN = 2**31 - 2
@@ -51,73 +51,61 @@ ROW_PATTERNS = {
 }
 
 
-class SparseEntries(NamedTuple):
-    """Entries of sparse rows, row by row: their columns, their values, and the number in each row.
+def csr_from_rows(rows: Sequence[Mapping[int, float]]) -> Any:
+    """Return rows that are mappings {column: value} as a CSR array with a column for every number.
 
     Examples
     --------
-    >>> SparseEntries.from_rows([{3: 0.5, 7: 1.0}, {}]).starts
-    array([0, 2, 2])
+    >>> csr_from_rows([{3: 0.5, 7: 1.0}, {}]).indices.tolist()
+    [3, 7]
     """
+    columns = np.array([j for row in rows for j in row], dtype=np.int64)
+    values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
+    return _build_csr(columns, values, [len(row) for row in rows])
 
-    columns: IntArray
-    values: Array
-    counts: IntArray
 
-    @classmethod
-    def from_rows(cls, rows: Sequence[Mapping[int, float]]) -> "SparseEntries":
-        """Return the entries of rows that are mappings {column: value}."""
-        columns = np.array([j for row in rows for j in row], dtype=np.int64)
-        values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
-        return cls(columns, values, np.array([len(row) for row in rows], dtype=np.int64))
+def parse_sparse_rows(rows: Sequence[str], mark: str) -> Any:
+    """Parse all rows at once, as `csr_from_rows` does; return None if a row must be parsed alone.
 
-    @classmethod
-    def join(cls, blocks: Sequence["SparseEntries"]) -> "SparseEntries":
-        """Return the entries of all blocks."""
-        return blocks[0] if len(blocks) == 1 else cls(*(np.concatenate(parts) for parts in zip(*blocks)))
+    That is the case if a row is malformed, a value is not finite, or a column occurs twice in a
+    row. The mark is "," for ARFF, ``3 0.5, 7 1``, and ":" for svmlight, ``3:0.5 7:1``.
 
-    @classmethod
-    def parse(cls, rows: Sequence[str], mark: str) -> "SparseEntries | None":
-        """Parse all rows at once; return None if a row must be parsed alone.
+    Examples
+    --------
+    >>> parse_sparse_rows(["3:0.5 7:1", ""], ":").indptr.tolist()
+    [0, 2, 2]
+    """
+    text = "\n".join(rows) + "\n"
+    # NumPy reads 1_0 as 10, as Python does; files do not mean that.
+    if not text.isascii() or "_" in text or not ROW_PATTERNS[mark].fullmatch(text):
+        return None
+    counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
+    if mark == ",":  # a row has one more entry than commas, unless it is blank
+        counts += np.array([bool(row.strip()) for row in rows])
+    try:
+        numbers = np.array(text.replace(mark, " ").split(), dtype=np.float64)
+    except ValueError:
+        return None
+    if len(numbers) != 2 * counts.sum():
+        return None
+    values = numbers[1::2].copy()  # scikit-learn needs contiguous arrays
+    if numbers[::2].max(initial=0) > MAX_COLUMN or not np.isfinite(values).all():
+        return None
+    columns = numbers[::2].astype(np.int64)
+    rows_of_entries = np.repeat(np.arange(len(counts)), counts)
+    places = np.sort(rows_of_entries * (columns.max(initial=0) + 1) + columns)
+    return None if (places[1:] == places[:-1]).any() else _build_csr(columns, values, counts)
 
-        That is the case if a row is malformed, a value is not finite, or a column occurs twice in a
-        row. The mark is "," for ARFF, ``3 0.5, 7 1``, and ":" for svmlight, ``3:0.5 7:1``.
 
-        Examples
-        --------
-        >>> SparseEntries.parse(["3:0.5 7:1", ""], ":").counts
-        array([2, 0])
-        """
-        text = "\n".join(rows) + "\n"
-        # NumPy reads 1_0 as 10, as Python does; files do not mean that.
-        if not text.isascii() or "_" in text or not ROW_PATTERNS[mark].fullmatch(text):
-            return None
-        counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
-        if mark == ",":  # a row has one more entry than commas, unless it is blank
-            counts += np.array([bool(row.strip()) for row in rows])
-        try:
-            numbers = np.array(text.replace(mark, " ").split(), dtype=np.float64)
-        except ValueError:
-            return None
-        if len(numbers) != 2 * counts.sum():
-            return None
-        values = numbers[1::2].copy()  # scikit-learn needs contiguous arrays
-        if numbers[::2].max(initial=0) > MAX_COLUMN or not np.isfinite(values).all():
-            return None
-        entries = cls(numbers[::2].astype(np.int64), values, counts)
-        rows_of_entries = np.repeat(np.arange(len(counts)), counts)
-        places = np.sort(rows_of_entries * (entries.columns.max(initial=0) + 1) + entries.columns)
-        return None if (places[1:] == places[:-1]).any() else entries
+def _build_csr(columns: IntArray, values: Array, counts: ArrayLike) -> Any:
+    """Return a CSR array with these columns and values, and a number of entries for each row."""
+    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return sparse.csr_array((values, columns.astype(np.int32), starts), shape=(len(starts) - 1, MAX_COLUMN + 1))
 
-    @property
-    def column_range(self) -> list[int]:
-        """Lowest and highest column, or an empty list if there are no entries."""
-        return [int(self.columns.min()), int(self.columns.max())] if len(self.columns) else []
 
-    @property
-    def starts(self) -> IntArray:
-        """Position of the first entry of each row, followed by the number of all entries."""
-        return np.concatenate([[0], np.cumsum(self.counts)])
+def _column_range(entries: Any) -> list[int]:
+    """Return the lowest and the highest column with an entry; an empty list without entries."""
+    return [int(entries.indices.min()), int(entries.indices.max())] if entries.nnz else []
 
 
 @dataclass(frozen=True)
@@ -150,42 +138,43 @@ class Head(Columns):
                 guesses += [what] * first
             size = max([first - 1, *numbers]) + 1 - first if size is None else size
             known |= {f"first_{what}": first, f"n_{what}s": size}
-        _warn_guess(path, guesses)
+        _warn_first_columns(path, guesses)
         return replace(self, **known)
 
 
 class _Block(NamedTuple):
-    """Parsed rows: their labels, their features and their line numbers."""
+    """Parsed rows: their labels and their features as CSR arrays, and their line numbers."""
 
-    labels: SparseEntries
-    features: SparseEntries
+    labels: Any
+    features: Any
     lines: list[int]
 
     @classmethod
     def parse(cls, rows: Sequence[str], lines: list[int]) -> "_Block":
         labels, rests = zip(*map(_split_labels, rows, lines))
         columns = np.array(list(chain(*labels)), dtype=np.int64)
-        counts = np.array([len(own) for own in labels], dtype=np.int64)
-        features = SparseEntries.parse(rests, ":") or SparseEntries.from_rows([*map(_parse_row, rests, lines)])
-        return cls(SparseEntries(columns, np.ones(len(columns), dtype=np.int8), counts), features, lines)
+        features = parse_sparse_rows(rests, ":")
+        if features is None:
+            features = csr_from_rows([*map(_parse_row, rests, lines)])
+        return cls(_build_csr(columns, np.ones(len(columns), dtype=np.int8), [*map(len, labels)]), features, lines)
 
     def matrix(self, what: str, head: Head) -> Matrix:
         """Return the features or the labels, whose columns must fit the head."""
-        entries: SparseEntries = getattr(self, f"{what}s")
+        entries = getattr(self, f"{what}s")
         size = getattr(head, f"n_{what}s")
         first = getattr(head, f"first_{what}")
         if size == 0:
             raise format_error(f"none of its {len(self.lines)} rows has a {what}")
-        columns = entries.columns - first
+        columns = entries.indices - first
         outside = (columns < 0) | (columns >= size)
         if outside.any():
             place = int(np.argmax(outside))
-            line = self.lines[int(np.searchsorted(entries.starts, place, side="right")) - 1]
-            number = entries.columns[place]
+            line = self.lines[int(np.searchsorted(entries.indptr, place, side="right")) - 1]
+            number = entries.indices[place]
             raise format_error(
                 f"{what} {number} is not among the {size} {what}s {head.source}, which count from {first}", line
             )
-        return sparse.csr_array((entries.values, columns, entries.starts), shape=(len(self.lines), size))
+        return sparse.csr_array((entries.data, columns, entries.indptr), shape=(len(self.lines), size))
 
     def dataset(self, path: Path, head: Head, options: ReadOptions) -> Dataset:
         """Return the rows as a data set."""
@@ -200,67 +189,86 @@ class _Block(NamedTuple):
         )
 
 
-def read(path: Path, options: ReadOptions) -> Dataset:
-    """Read a svmlight file with several labels per row."""
-    with _open_rows(path, options) as (head, rows):
-        blocks = [_Block.parse(*block) for block in group_rows(rows)]
-    if not blocks:
-        found = quote({key: getattr(head, key, None) for key in NEEDED_KEYS})
-        raise format_error(f"there are no rows after its first line {found}" if head else "the file has no rows")
-    labels, features, lines = zip(*blocks)
-    whole = _Block(SparseEntries.join(labels), SparseEntries.join(features), list(chain(*lines)))
-    head = head or _head_from_options(options)
-    if head.n_rows not in (None, len(whole.lines)):
-        raise format_error(f"the first line announces {head.n_rows} rows; there are {len(whole.lines)}", 1)
-    head = head.complete(path, whole.features.column_range, whole.labels.column_range)
-    return whole.dataset(path, head, options)
+class Svmlight(Format):
+    """Reader and writer of svmlight files."""
 
+    name = "svmlight"
+    endings = (".svmlight", ".svm", ".libsvm", ".txt")
+    may_be_packed = True
 
-def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
-    """Yield the file as data sets of `rows` rows.
+    def read(self, path: Path, options: ReadOptions) -> Dataset:
+        """Read a svmlight file with several labels per row."""
+        with _open_rows(path, options) as (head, rows):
+            blocks = [_Block.parse(*block) for block in group_rows(rows)]
+        if not blocks:
+            found = quote({key: getattr(head, key, None) for key in NEEDED_KEYS})
+            raise format_error(f"there are no rows after its first line {found}" if head else "the file has no rows")
+        labels, features, lines = zip(*blocks)
+        whole = _Block(stack_rows(labels), stack_rows(features), list(chain(*lines)))
+        head = head or _head_from_options(options)
+        if head.n_rows not in (None, len(whole.lines)):
+            raise format_error(f"the first line announces {head.n_rows} rows; there are {len(whole.lines)}", 1)
+        head = head.complete(path, _column_range(whole.features), _column_range(whole.labels))
+        return whole.dataset(path, head, options)
 
-    If the first line has no sizes, a first pass over the file finds them with bounded memory.
-    """
-    features: list[int] = []
-    labels: list[int] = []
-    with _open_rows(path, options) as (head, texts):
-        for lines in group_rows(texts) if head is None else ():
-            block = _Block.parse(*lines)
-            features += block.features.column_range
-            labels += block.labels.column_range
-    head = head or _head_from_options(replace(options, part=False)).complete(path, features, labels)
-    with _open_rows(path, options) as (_, texts):
-        for lines in group_rows(texts, rows):
-            yield _Block.parse(*lines).dataset(path, head, options)
+    def parts(self, path: Path, options: ReadOptions, size: int) -> Iterator[Dataset]:
+        """Yield the file as data sets of `size` rows.
 
+        If the first line has no sizes, a first pass over the file finds them with bounded memory.
+        """
+        features: list[int] = []
+        labels: list[int] = []
+        with _open_rows(path, options) as (head, texts):
+            for lines in group_rows(texts) if head is None else ():
+                block = _Block.parse(*lines)
+                features += _column_range(block.features)
+                labels += _column_range(block.labels)
+        head = head or _head_from_options(replace(options, part=False)).complete(path, features, labels)
+        with _open_rows(path, options) as (_, texts):
+            for lines in group_rows(texts, size):
+                yield _Block.parse(*lines).dataset(path, head, options)
 
-def features(path: Path, options: ReadOptions, model: Columns, size: int) -> Iterator[Matrix]:
-    """Yield the features, at most `size` rows at a time, for a model with these columns.
+    def features(self, path: Path, options: ReadOptions, columns: Columns, size: int) -> Iterator[Matrix]:
+        """Yield the features, at most `size` rows at a time, for a model with these columns.
 
-    If neither the file nor the model says whether features start at 0 or 1, a first pass over the
-    file looks for a feature 0.
-    """
-    with _open_rows(path, options) as (head, rows):
-        if head is None:
-            first = model.first_feature if options.first_feature is None else options.first_feature
-            if first is None:
-                first = 0 if any(FEATURE_0.search(text) for text, _ in rows) else 1
-                _warn_guess(path, ["feature"] * first)
-            head = Head(n_features=model.n_features, first_feature=first, source="that the model needs")
-    if head.n_features != model.n_features:
-        raise format_error(f"it has {head.n_features} features; there should be {model.n_features}")
-    order = match_names("feature", head.feature_names, model.feature_names)
-    with _open_rows(path, options) as (_, rows):
-        for block in group_rows(rows, size):
-            X = _Block.parse(*block).matrix("feature", head)
-            yield X if order is None else X[:, order]
+        If neither the file nor the model says whether features start at 0 or 1, a first pass over the
+        file looks for a feature 0.
+        """
+        with _open_rows(path, options) as (head, rows):
+            if head is None:
+                first = columns.first_feature if options.first_feature is None else options.first_feature
+                if first is None:
+                    first = 0 if any(FEATURE_0.search(text) for text, _ in rows) else 1
+                    _warn_first_columns(path, ["feature"] * first)
+                head = Head(n_features=columns.n_features, first_feature=first, source="that the model needs")
+        if head.n_features != columns.n_features:
+            raise format_error(f"it has {head.n_features} features; there should be {columns.n_features}")
+        order = match_names("feature", head.feature_names, columns.feature_names)
+        with _open_rows(path, options) as (_, rows):
+            for block in group_rows(rows, size):
+                X = _Block.parse(*block).matrix("feature", head)
+                yield X if order is None else X[:, order]
+
+    def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+        """Write a svmlight file with sizes and names in a comment; missing values are refused."""
+        check_writable(dataset, missing=False)
+        if not dataset.n_features:
+            raise format_error(f"a svmlight file needs features; got {dataset.n_features}")
+        X = sparse.csr_array(dataset.X, copy=True)
+        X.eliminate_zeros()
+        Y = sparse.csr_array(dataset.Y)
+        head = {key: getattr(dataset.columns, key) for key in COMMENT_KEYS}
+        with create_text(path) as stream:
+            stream.write(f"{COMMENT_START}{json.dumps(head)}\n")
+            for features, labels in zip(row_entries(X), row_entries(Y)):
+                text = ",".join(str(j) for j, _ in labels)
+                text += "".join(f" {j + 1}:{format_number(value)}" for j, value in features)
+                stream.write((text or " 1:0") + "\n")  # a blank line would not be a row
 
 
 @contextmanager
 def _open_rows(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, Iterator[tuple[str, int]]]]:
     """Yield the head in the first line, if there is one, and the rows with their line numbers."""
-    if options.labels is not None:
-        raise format_error(f"a svmlight file has its labels in front; got labels={options.labels!r}")
     with open_text(path, options) as stream:
         first_line = stream.readline()
         head = _parse_head(first_line)
@@ -308,11 +316,12 @@ def _head_from_options(options: ReadOptions) -> Head:
     return Head(**known)
 
 
-def _warn_guess(path: Path, guesses: list[str]) -> None:
-    names, options = (" and ".join(form.format(what) for what in guesses) for form in ("{}s", "first_{}=0"))
-    text = f"its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}."
+def _warn_first_columns(path: Path, guesses: list[str]) -> None:
+    """Warn if the columns of features or labels were guessed to count from 1."""
     if guesses:
-        warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=users_level())
+        names, options = (" and ".join(form.format(what) for what in guesses) for form in ("{}s", "first_{}=0"))
+        guess = "are taken to count from 1, because none is 0; if they count from 0,"
+        warn_guess(path, f"its {names} {guess} pass {options}.")
 
 
 def _split_labels(text: str, line: int) -> tuple[list[int], str]:
@@ -346,22 +355,3 @@ def _parse_row(text: str, line: int) -> dict[int, float]:
             raise format_error(f"feature {column} must be a finite number; got {quote(value)}", line)
         row[int(column)] = number
     return row
-
-
-def write(dataset: Dataset, path: Path) -> None:
-    """Write a svmlight file with sizes and names in a comment; missing values are refused."""
-    check_writable(dataset, missing=False)
-    if not dataset.n_features:
-        raise format_error(f"a svmlight file needs features; got {dataset.n_features}")
-    X = sparse.csr_array(dataset.X, copy=True)
-    X.eliminate_zeros()
-    Y = sparse.csr_array(dataset.Y)
-    head = {key: getattr(dataset.columns, key) for key in COMMENT_KEYS}
-    with create_text(path) as stream:
-        stream.write(f"{COMMENT_START}{json.dumps(head)}\n")
-        for i in range(dataset.n_samples):
-            row = slice(X.indptr[i], X.indptr[i + 1])
-            labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
-            entries = zip(X.indices[row].tolist(), X.data[row].tolist())
-            text = labels + "".join(f" {j + 1}:{format_number(value)}" for j, value in entries)
-            stream.write((text or " 1:0") + "\n")  # a blank line would not be a row

@@ -1,13 +1,15 @@
 """Tables with named columns (ARFF, CSV, Parquet): from the words of a file to the numbers of a data set.
 
-The reader of such a format yields a `Table` for some rows at a time. Whole data sets, parts of data
-sets and blocks of features are made from these tables.
+The reader of such a format yields a `Table` for some rows at a time. `TableFormat` makes whole data
+sets, parts of data sets and blocks of features from these tables.
 """
 
 import re
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,10 +18,18 @@ from scipy import sparse
 
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Matrix
-from rbrl.datasets.columns import find_ignored_columns, find_label_columns, write_label_names, xml_path
+from rbrl.datasets.columns import (
+    ColumnChoice,
+    Columns,
+    find_feature_columns,
+    find_ignored_columns,
+    find_label_columns,
+    write_label_names,
+)
 from rbrl.datasets.dataset import Dataset, Split, stack_rows, stored_values
 from rbrl.datasets.formats import (
     MAX_DENSE_CELLS,
+    Format,
     ReadOptions,
     create_text,
     format_error,
@@ -58,6 +68,16 @@ def truth_codes(words: Collection[str]) -> dict[str, float] | None:
     return None
 
 
+def known_codes(words: Collection[str]) -> dict[str, float] | None:
+    """Return the values of words that need no declaration, or None for other words.
+
+    Such words are numbers, or a pair such as yes and no.
+    """
+    numbers = {word: value for word in words if (value := parse_number(word)) is not None and value == value}
+    truth = truth_codes(words)
+    return truth if truth is not None or len(numbers) < len(set(words)) else numbers
+
+
 def word_codes(values: Sequence[str]) -> dict[str, float]:
     """Return {word: code} for the values of a nominal attribute, in the order of declaration.
 
@@ -68,13 +88,8 @@ def word_codes(values: Sequence[str]) -> dict[str, float]:
     >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
     ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
     """
-    truth = truth_codes(values)
-    if truth is not None:
-        return truth
-    numbers = {word: value for word in values if (value := parse_number(word)) is not None and value == value}
-    if len(numbers) == len(set(values)):
-        return numbers
-    return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
+    known = known_codes(values)
+    return {word: float(code) for code, word in enumerate(dict.fromkeys(values))} if known is None else known
 
 
 def parse_cells(cells: Sequence[str], codes: Mapping[str, float] | None, truth: bool) -> list[float | None]:
@@ -136,48 +151,19 @@ def undeclared_word_error(name: str, word: str, line: int | None = None) -> Data
     return format_error(f"column {quote(name)} has {quote(word)}: {reason}", line)
 
 
-def have_known_values(words: Collection[str]) -> bool:
-    """Return True if words have a value without a declaration: numbers, or a pair such as yes/no."""
-    return truth_codes(words) is not None or all(parse_number(word) is not None for word in words)
-
-
 def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
+    choices = " or ".join(f"positive={quote(word)}" for word in words)
+    rule = f"declare the word that means that a label is relevant with {choices}, or write 0 and 1"
     if len(words) > 2:
         rule = "a label has two values: write 0 and 1, or declare all words but one with positive="
-    else:
-        choices = " or ".join(f"positive={quote(word)}" for word in words)
-        rule = f"declare the word that means that a label is relevant with {choices}, or write 0 and 1"
     some = " and ".join(map(quote, words)) if len(words) == 2 else list_some(words, 4)
-    what = "the word" if len(words) == 1 else "the words"
-    return format_error(f"the label {quote(name)} has {what} {some}, which may mean 1 or 0: {rule}")
+    plural = "s" * (len(words) > 1)
+    return format_error(f"the label {quote(name)} has the word{plural} {some}, which may mean 1 or 0: {rule}")
 
 
 @dataclass
 class Table:
     """Rows of a file as numbers; a missing feature or label is NaN.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    names : sequence of str
-        Names of the columns.
-    matrix : ndarray or csr_array of shape (n_rows, n_columns)
-        Numbers, and codes of words.
-    lines : sequence of int, or None
-        Line number of each row, for messages.
-    codes : mapping of int to mapping of str to float
-        Code of each word, for every nominal column.
-    declares_words : bool
-        The file declares the words of its columns, so that codes do not depend on its rows.
-    declared_labels : int or None
-        Labels that the file declares: the first n columns, or the last -n.
-    declared_codes : sequence of int
-        Features that the file declares to hold codes.
-    name : str
-        Name of the data set.
-    hint : str
-        Addition to the message that no features are left.
 
     Examples
     --------
@@ -187,15 +173,15 @@ class Table:
     """
 
     path: Path
-    names: Sequence[str]
-    matrix: Any
-    lines: Any = None
-    codes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    declares_words: bool = False
-    declared_labels: int | None = None
-    declared_codes: Sequence[int] = ()
-    name: str = ""
-    hint: str = ""
+    names: Sequence[str]  # of the columns
+    matrix: Any  # numbers, and codes of words, dense or sparse
+    lines: Any = None  # line number of each row, for messages
+    codes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # by column and word
+    declares_words: bool = False  # the codes do not depend on the rows
+    declared_labels: int | None = None  # the first n columns, or the last -n
+    declared_codes: Sequence[int] = ()  # features with codes
+    name: str = ""  # of the data set
+    hint: str = ""  # addition to the message that no features are left
 
     @classmethod
     def join(cls, tables: Iterable["Table"]) -> "Table":
@@ -210,12 +196,9 @@ class Table:
         model_labels = None if options.columns is None else options.columns.label_names
         labels = find_label_columns(self.path, self.names, options.labels, declared, model_labels)
         ignored = find_ignored_columns(self.names, options)
-        for j in labels:
-            if j in ignored:
-                raise format_error(
-                    f"column {quote(self.names[j])} is one of the labels, and one of the columns to ignore: "
-                    "it can only be one"
-                )
+        for name in (self.names[j] for j in labels if j in ignored):
+            both = "is one of the labels, and one of the columns to ignore: it can only be one"
+            raise format_error(f"column {quote(name)} {both}")
         taken = ignored.union(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
         self._refuse_undeclared_words(features, options)
@@ -231,11 +214,16 @@ class Table:
             X, names = _encode_onehot(X, names, nominal)
             nominal = {}
         use_declared = options.labels is None and self.declared_codes
-        coded = self.declared_codes if use_declared else sorted(nominal)
-        label_names = [self.names[j] for j in labels]
-        skipped = [self.names[j] for j in sorted(ignored)]
-        name = self.name or self.path.name.split(".")[0]
-        return Dataset(X, Y, names, label_names, name, "", None, coded, ignored=skipped, label_words=meanings)
+        return Dataset(
+            X,
+            Y,
+            names,
+            [self.names[j] for j in labels],
+            self.name or self.path.name.split(".")[0],
+            categorical_index=self.declared_codes if use_declared else sorted(nominal),
+            ignored=[self.names[j] for j in sorted(ignored)],
+            label_words=meanings,
+        )
 
     def _line_of(self, row: Any) -> int | None:
         return None if row is None or self.lines is None else int(self.lines[row])
@@ -245,15 +233,14 @@ class Table:
         if self.declares_words or (options.nominal and not options.part):
             return
         in_python = "" if options.part else "; nominal='codes' or 'onehot' codes them in Python"
-        for j in features:
-            if have_known_values(self.codes.get(j, ())):
-                continue
+        for j in (j for j in features if known_codes(self.codes.get(j, ())) is None):
             words = {code: word for word, code in self.codes[j].items()}
             row = next(iter(np.flatnonzero(~np.isnan(self.matrix[:, j]))), None)
             word = next(iter(words.values())) if row is None else words[self.matrix[row, j]]
+            name = quote(self.names[j])
             raise format_error(
-                f"the feature {quote(self.names[j])} has {quote(word)}, and features must be numbers: leave the column "
-                f"out with ignore={quote(self.names[j])}, write numbers, or declare its words in an ARFF file{in_python}",
+                f"the feature {name} has {quote(word)}, and features must be numbers: leave the column out with "
+                f"ignore={name}, write numbers, or declare its words in an ARFF file{in_python}",
                 self._line_of(row),
             )
 
@@ -270,20 +257,23 @@ class Table:
                 raise format_error(f"none of its labels has the word {quote(word)} of positive={quote(word)}; {some}")
         meanings = dict(options.columns.label_words) if options.columns else {}
         meanings |= dict.fromkeys(options.positive, 1)
-        unclear = [
-            (name, own) for name, own in columns if not have_known_values(own) or not meanings.keys().isdisjoint(own)
+        columns = [
+            (name, own) for name, own in columns if known_codes(own) is None or not meanings.keys().isdisjoint(own)
         ]
-        for _, own in unclear:
+        for _, own in columns:
             others = [word for word in own if meanings.get(word) != 1]
             if len(others) == 1 and len(own) > 1:
                 meanings.setdefault(others[0], 0)
-        for name, own in unclear:
-            if any(word not in meanings for word in own):
+        for name, own in columns:
+            if not meanings.keys() >= set(own):
                 raise _unclear_label_error(name, own)
         return meanings
 
-    def _apply_label_meanings(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
-        """Return the label columns, with 1 and 0 for words whose meaning was declared."""
+    def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
+        """Return the relevant labels; -1 stands for 0 in sparse rows, and in dense rows without a 0.
+
+        Words whose meaning was declared are 1 and 0.
+        """
         Y = self.matrix[:, labels]
         for i, j in enumerate(labels):
             codes = self.codes.get(j)
@@ -291,41 +281,55 @@ class Table:
                 Y = label_matrix(Y, as_sparse=False)
                 values = {code: meanings[word] for word, code in codes.items()}
                 Y[:, i] = [values.get(code, np.nan) for code in Y[:, i].tolist()]
-        return Y
-
-    def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
-        """Return the relevant labels; -1 stands for 0 in sparse rows, and in dense rows without a 0."""
-        Y = self._apply_label_meanings(labels, meanings)
         is_sparse = sparse.issparse(Y)
-        values = stored_values(Y)
-        missing = np.isnan(values)
-        odd = ~(missing | (values == 0) | (values == 1) | ((values == -1) & (is_sparse or not (Y == 0).any())))
+        stored = stored_values(Y)
+        allowed = (0, 1, -1) if is_sparse or not (Y == 0).any() else (0, 1)
+        odd = ~(np.isnan(stored) | np.isin(stored, allowed))
         if odd.any():
             first = tuple(np.argwhere(odd)[0])
             row, column = (part[first] for part in sparse.coo_array(Y).coords) if is_sparse else first
             words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
-            got = quote(words.get(values[first], float(values[first])))
+            got = quote(words.get(stored[first], float(stored[first])))
             name = quote(self.names[labels[column]])
             raise format_error(f"the label {name} must be 0 or 1; got {got}", self._line_of(row))
-        if not missing.any():
-            return Y > 0
-        Y = label_matrix(Y, as_sparse=False)
-        return np.where(np.isnan(Y), np.nan, Y > 0)
+        return relevant_labels(Y)
+
+
+class TableFormat(Format):
+    """Format whose features and labels are the columns of one table."""
+
+    has_columns = True
+
+    @abstractmethod
+    def tables(
+        self, path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
+    ) -> Iterator[Table]:
+        """Yield the chosen columns, `size` rows at a time; by default all rows, in tables of any size."""
+
+    def read(self, path: Path, options: ReadOptions) -> Dataset:
+        """Read a file."""
+        return Table.join(self.tables(path, options)).to_dataset(options)
+
+    def parts(self, path: Path, options: ReadOptions, size: int) -> Iterator[Dataset]:
+        """Yield the file as data sets of `size` rows; words have the codes of the whole file."""
+        return (table.to_dataset(options) for table in self.tables(path, options, size))
+
+    def features(self, path: Path, options: ReadOptions, columns: Columns, size: int) -> Iterator[Matrix]:
+        """Yield the features for a model with these columns, at most `size` rows at a time."""
+        choose = partial(find_feature_columns, path, options, columns)
+        return (table.matrix for table in self.tables(path, options, size, choose))
 
 
 def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:
     """Replace each nominal column by a 0/1 column `name=value` per value, all 0 for a missing value."""
     plain = [j for j in range(len(names)) if j not in nominal]
     values = [(j, word, code) for j, codes in nominal.items() for word, code in codes.items()]
-    places = [j for j, _, _ in values]
-    encoded = (as_dense(X[:, places]) == np.array([code for _, _, code in values])).astype(np.float64)
-    all_names = [names[j] for j in plain] + [f"{names[j]}={word}" for j, word, _ in values]
-    if sparse.issparse(X):
-        X = sparse.hstack([X[:, plain], sparse.csr_array(encoded)], format="csr")
-    else:
-        X = np.hstack([X[:, plain], encoded])
-    order = np.argsort(plain + places, kind="stable")  # new columns stand where their feature stood
-    return X[:, order], [all_names[i] for i in order]
+    places, words, codes = zip(*values)
+    encoded = (as_dense(X[:, places]) == np.array(codes)).astype(np.float64)
+    all_names = [names[j] for j in plain] + [f"{names[j]}={word}" for j, word in zip(places, words)]
+    stack = partial(sparse.hstack, format="csr") if sparse.issparse(X) else np.hstack
+    order = np.argsort([*plain, *places], kind="stable")  # new columns stand where their feature stood
+    return stack([X[:, plain], encoded])[:, order], [all_names[i] for i in order]
 
 
 def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
@@ -337,6 +341,14 @@ def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
     if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
         raise format_error(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
     return as_dense(Y)
+
+
+def relevant_labels(Y: Any) -> Matrix:
+    """Return the mask of the labels above 0; with missing labels, a dense array of 0, 1 and NaN."""
+    if not np.isnan(stored_values(Y)).any():
+        return Y > 0
+    Y = label_matrix(Y, as_sparse=False)
+    return np.where(np.isnan(Y), np.nan, Y > 0)
 
 
 def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
@@ -351,31 +363,26 @@ def create_text_table(
     dataset: Dataset, path: Path, labels_first: bool
 ) -> Iterator[tuple[TextIO, list[Any], list[str]]]:
     """Open a text file for a table and Mulan's XML file; yield the stream, [X, Y] and the column names."""
-    check_writable(dataset, xml=True)
+    check_writable(dataset)
+    for name in dataset.label_names:
+        if NOT_IN_XML.search(name):
+            raise format_error(f"the label name {quote(name)} has a character that XML cannot hold")
     with create_text(path) as stream:
         yield stream, *order_columns(dataset, labels_first)
-    write_label_names(dataset.label_names, xml_path(path))
+    write_label_names(dataset.label_names, path)
 
 
-def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
-    """Raise an error if a text file cannot hold the names or values of a data set.
-
-    With `xml`, label names will be written to an XML file. `missing` says whether the format can
-    represent missing values.
-    """
+def check_writable(dataset: Dataset, missing: bool = True) -> None:
+    """Raise an error if a text file, perhaps without missing values, cannot hold a data set."""
     values = stored_values(dataset.X)
     if np.isinf(values).any():
         raise format_error(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
-    n_missing = {"X": np.isnan(values).sum(), "Y": dataset.missing_labels}
-    for name, count in n_missing.items():
+    for name, count in (("X", np.isnan(values).sum()), ("Y", dataset.missing_labels)):
         if count and not missing:
             raise format_error(f"missing values cannot be written in this format: {name} has {count}")
     if not dataset.n_labels or not dataset.n_samples:
         raise format_error(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
     check_names(dataset)
-    for name in dataset.label_names if xml else ():
-        if NOT_IN_XML.search(name):
-            raise format_error(f"the label name {quote(name)} has a character that XML cannot hold")
 
 
 def check_names(dataset: Dataset) -> None:

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl.experiments import comparison_tables as tables
-from rbrl.experiments.cells import Table, join, seconds, word
-from rbrl.experiments.comparison import Comparison, compare, lowest, rank_table
+from rbrl.experiments.comparison import Comparison, compare, find_lowest, headline, rank_table, verdict
 from rbrl.experiments.results import Results
-from rbrl.experiments.tables import USUAL_FORMATS, save_table, write_text
-from rbrl.experiments.verdicts import headline, verdict
+from rbrl.experiments.tables import USUAL_FORMATS, Table, join, save_table, seconds, word, write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -176,7 +174,7 @@ def render_page(rows: pd.DataFrame | Results, *, title: str = PAGE_TITLE, comman
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = {"css": Markup(_read_part("page.css")), "script": Markup(script), "script_hash": digest}
     texts = {"title": title, "command": command, "plan": plan}
-    return _environment().get_template("page.html").render(**_content(results), **texts, **parts)
+    return _environment().get_template("page.html").render(**_collect_content(results), **texts, **parts)
 
 
 @cache
@@ -192,63 +190,56 @@ def _environment() -> "Environment":
     return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **blocks)
 
 
-def _content(results: Results) -> dict[str, Any]:
+def _collect_content(results: Results) -> dict[str, Any]:
     """Return the content of the template by name; the template escapes all of it."""
     comparisons = [compare(results, metric) for metric in results.metrics]
     ranks = rank_table(results).loc["Overall"].dropna().sort_values(kind="stable")
     has_tests = any(comparison.test for comparison in comparisons)
-    best = lowest(ranks) if any(comparison.tested for comparison in comparisons) else []
+    best = find_lowest(ranks) if any(comparison.tested for comparison in comparisons) else []
     verdicts = [verdict(comparison, results) for comparison in comparisons]
     # The page says only once why there are no tests, if the reason is the same for all metrics.
     reasons = {one.evidence if one.level == "untested" else "" for one in verdicts}
-    details = [_detail(results, name) for name in results.datasets]
+    details = [_describe_dataset(results, name) for name in results.datasets]
     has_one_dataset = len(details) == 1
     kinds = ("train", "test") if results.has_runs else ()
     metric_tables = [tables.metric_table(results, metric) for metric in results.metrics]
+    n_parts = {"Methods": len(results.methods), "Data sets": len(results.datasets), "Metrics": len(results.metrics)}
+    n_runs = {"Splits": results.n_splits, "Runs": len(results.runs), "Failed": len(results.failures)}
     return {
-        "lead": _lead(results, ranks, comparisons),
-        "counts": _counts(results),
+        "lead": _describe_results(results, ranks, comparisons),
+        "counts": n_parts | n_runs if results.has_runs else n_parts,
         "verdicts": verdicts,
         "untested": reasons.pop() if len(reasons) == 1 else "",
         "ranks": [(name, rank, rank / ranks.max(), name in best) for name, rank in ranks.items()],
         "ranks_table": tables.ranks_table(results),
         "friedman": tables.friedman_table(results) if has_tests else None,
         "pairs": tables.pairs_table(results) if has_tests else None,
-        "diagrams": [_diagram(comparison) for comparison in comparisons if comparison.decides_pairs],
+        "diagrams": [_draw_diagram(comparison) for comparison in comparisons if comparison.decides_pairs],
         "only": results.datasets[0] if has_one_dataset else "",
         "as_printed": results.as_printed,
         "one_split": results.n_splits == 1,
         "result_tables": [details[0]["table"]] if has_one_dataset else metric_tables,
         "datasets_table": tables.datasets_table(tables.known_sizes(results)),
         "details": [] if has_one_dataset else details,
-        "trade_off": _trade_off(results, ranks) if results.has_runs else None,
+        "trade_off": _draw_trade_off(results, ranks) if results.has_runs else None,
         "time_tables": [tables.seconds_table(results, f"{kind}_seconds") for kind in kinds],
-        "reliability": _reliability(results),
+        "reliability": _draw_reliability(results),
         "plain": sorted({name for metric in results.metrics for name in results.without_probabilities(metric)}),
         "parameters": tables.parameters_table(results) if results.has_runs else None,
-        "failures": _failures(results),
-        "facts": _facts(results.runs),
+        "failures": _tabulate_failures(results),
+        "facts": _list_facts(results.runs),
     }
 
 
-def _lead(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> str:
+def _describe_results(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> str:
     numbers = {"method": len(results.methods), "data set": len(results.datasets), "metric": len(results.metrics)}
     methods, datasets, metrics = (f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in numbers.items())
-    ranking = "No overall ranking: no data set has every method's value yet." if ranks.empty else headline(comparisons)
-    return f"{methods} on {datasets}, judged by {metrics}. {ranking}"
+    no_ranking = "There is no overall ranking: no data set has a value of every method yet."
+    ranking = no_ranking if ranks.empty else headline(comparisons)
+    return f"{methods} on {datasets}, compared by {metrics}. {ranking}"
 
 
-def _counts(results: Results) -> list[tuple[str, int]]:
-    counts = [
-        ("Methods", len(results.methods)),
-        ("Data sets", len(results.datasets)),
-        ("Metrics", len(results.metrics)),
-    ]
-    runs = [("Splits", results.n_splits), ("Runs", len(results.runs)), ("Failed", len(results.failures))]
-    return counts + (runs if results.has_runs else [])
-
-
-def _diagram(comparison: Comparison) -> str:
+def _draw_diagram(comparison: Comparison) -> str:
     from rbrl.experiments import figures
 
     metric = comparison.metric
@@ -261,7 +252,7 @@ def _diagram(comparison: Comparison) -> str:
     return inline_svg(figure, f"Critical-difference diagram, {metric.title}", description, f"cd-{metric.name}")
 
 
-def _trade_off(results: Results, ranks: pd.Series) -> str | None:
+def _draw_trade_off(results: Results, ranks: pd.Series) -> str | None:
     from rbrl.experiments import figures
 
     train = results.training_seconds().reindex(ranks.index).dropna()
@@ -272,7 +263,7 @@ def _trade_off(results: Results, ranks: pd.Series) -> str | None:
     return inline_svg(figure, "Training time against average rank", points, "trade-off")
 
 
-def _reliability(results: Results) -> str | None:
+def _draw_reliability(results: Results) -> str | None:
     from rbrl.experiments.label_figures import bins_by_method, draw_reliability
 
     bins = bins_by_method(results)
@@ -282,7 +273,7 @@ def _reliability(results: Results) -> str | None:
     return inline_svg(draw_reliability(bins), "Reliability diagrams", errors, "reliability")
 
 
-def _detail(results: Results, dataset: str) -> dict[str, Any]:
+def _describe_dataset(results: Results, dataset: str) -> dict[str, Any]:
     """Return name, size and table of one data set: every metric of every method, with times."""
     known = tables.known_sizes(results)[dataset]
     line = f"{known.n_samples:,} samples, {known.n_features:,} features, {known.n_labels} labels" if known else ""
@@ -297,7 +288,7 @@ def _detail(results: Results, dataset: str) -> dict[str, Any]:
     return {"name": dataset, "line": line, "table": table}
 
 
-def _failures(results: Results) -> Table | None:
+def _tabulate_failures(results: Results) -> Table | None:
     failed = results.failures
     if failed.empty:
         return None
@@ -305,7 +296,7 @@ def _failures(results: Results) -> Table | None:
     return Table("failures", "Runs that failed", ("Data set", "Method", "Split", "Error"), rows, failed)
 
 
-def _facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
+def _list_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
     facts = []
     for column, title in FACT_TITLES.items():
         if column in runs:

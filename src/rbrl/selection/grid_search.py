@@ -1,29 +1,126 @@
-"""Cross-validated metrics of every grid point, for any classifier."""
+"""Cross-validated metrics of grid points, for any classifier, and the choice of the best point."""
 
 import itertools
+import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from rbrl._common.extras import import_extra
-from rbrl._common.linalg import one_thread
+from rbrl._common.environment import import_extra, one_thread
+from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
-from rbrl.selection.choose import Grid, Scoring, Table
-from rbrl.selection.path import Fold, SearchData
+from rbrl.selection.path import Fold, Grid, Scoring, SearchData, Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Parameters whose larger (+1) or smaller (-1) values mean a stronger penalty, or a smoother or
+# simpler model.
+STRONGER = {
+    "ridge": 1, "nuclear": 1, "ranking": 1, "positive": 1, "negative": 1, "n_neighbors": 1,
+    "C": -1, "beta1": -1,
+}  # fmt: skip
+# Number of decimals to which losses and means are compared. Sums of the same numbers in another
+# order may differ in the decimals after that.
+COMPARED_DECIMALS = 12
+# Parameters of a classifier with an objective that change its design.
+DESIGN_PARAMETERS = {
+    "kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept", "approximation", "n_components", "random_state",
+}  # fmt: skip
+
+
+def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Array) -> int:
+    """Return the index of the grid point with the smallest loss.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        Parameters of each point.
+    losses : sequence of float
+        Loss of each point; NaN is worst.
+
+    Returns
+    -------
+    int
+        Index. Of tied points, the one with the stronger penalties is best, parameter by parameter
+        in the order of their names; then the first one.
+
+    Examples
+    --------
+    >>> best_index([{"ridge": 10, "nuclear": 1}, {"ridge": 1, "nuclear": 10}, {"ridge": 1, "nuclear": 1}], [0, 0, 0])
+    1
+    """
+    losses = round_losses(losses)
+    # A nested parameter has the names of the outer estimators before its own name.
+    own = {name: name.rpartition("__")[2] for point in points for name in point}
+    names = sorted(name for name in own if own[name] in STRONGER)
+
+    def weakness(point: Mapping[str, Any]) -> list[float]:
+        """Return a smaller number for a stronger penalty, for each of `names`; 0 without a number."""
+        values = (point.get(name) for name in names)
+        return [-STRONGER[own[name]] * (v if isinstance(v, int | float) else 0.0) for name, v in zip(names, values)]
+
+    return min(range(len(points)), key=lambda i: (losses[i], *weakness(points[i]), i))
+
+
+def round_losses(losses: Sequence[float] | Array) -> FloatArray:
+    """Round losses so that ties are equal, and replace NaN by infinity."""
+    losses = np.asarray(losses, dtype=float).round(COMPARED_DECIMALS)
+    return np.where(np.isnan(losses), np.inf, losses)
+
+
+def choose(
+    points: Mapping[str, Mapping[str, Sequence[float]]], criterion: str | Sequence[str], metrics: Sequence[str]
+) -> dict[str, Any]:
+    """Return the best grid point.
+
+    Parameters
+    ----------
+    points : dict of str to dict of str to list
+        Values of each metric on the folds, by grid point in JSON.
+    criterion : str or sequence of str
+        Name of a metric, or several names, which are combined by the mean rank of a point;
+        "mean_rank" means all of `metrics`.
+    metrics : sequence of str
+        Names of the metrics in `points`.
+
+    Returns
+    -------
+    dict
+        Parameters of the best point. Ties go to the stronger penalties.
+
+    Examples
+    --------
+    >>> from rbrl.selection import choose
+    >>> points = {'{"C": 1}': {"hamming_loss": [0.2, 0.3]}, '{"C": 10}': {"hamming_loss": [0.1, 0.2]}}
+    >>> choose(points, "hamming_loss", ["hamming_loss"])
+    {'C': 10}
+    """
+    candidates: list[dict[str, Any]] = [json.loads(point) for point in points]
+    if len(candidates) == 1:
+        return candidates[0]
+    if isinstance(criterion, str):
+        criterion = metrics if criterion == "mean_rank" else [criterion]
+    losses = np.mean([_ranks(points, name) for name in criterion], axis=0)
+    return candidates[best_index(candidates, losses)]
+
+
+def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
+    """Rank the points by the mean over folds; a point without a value comes last."""
+    sign = -1.0 if get_metric(name).greater_is_better else 1.0
+    means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
+    return rankdata(round_losses(sign * means))
 
 
 class Predictions(NamedTuple):
@@ -67,16 +164,9 @@ def predict_for_metrics(estimator: Any, X: Any, metrics: Iterable[str | Metric])
             labels = relevant_labels(scores, estimator.non_empty_).astype(np.int64)
         return Predictions(labels, scores, P)
     if "labels" in needs:
-        labels = estimator.predict(X)
-        labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+        labels = as_dense(estimator.predict(X))
         labels = labels[:, None] if labels.ndim == 1 else labels
     return Predictions(labels, scores_of(estimator, X) if "scores" in needs else None, P)
-
-
-# Parameters of a classifier with an objective that change its design.
-DESIGN_PARAMETERS = {
-    "kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept", "approximation", "n_components", "random_state",
-}  # fmt: skip
 
 
 def tune(
@@ -140,23 +230,15 @@ def tune(
         splits = folds
     # With a limited rank, solutions are local optima, and those of neighbours need not be close.
     any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
-    search = _search_path if any_rank and not others else _search_points
-    task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
-    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in splits)
+    if any_rank and not others:
+        path = (estimator, grid, X, Y, names, convention, tol)
+        jobs = (delayed(_search_path)(*path, *split) for split in splits)
+    else:
+        points = (estimator, grid, X, Y, names, [({}, convention), *others])
+        jobs = (delayed(_search_points)(*points, *split) for split in splits)
+    tables = Parallel(n_jobs=n_jobs)(jobs)
     pandas = import_extra("pandas", "report", "The table of a grid")
     return pandas.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
-
-
-class _Task(NamedTuple):
-    """Arguments that all folds share."""
-
-    estimator: Any
-    grid: Grid
-    X: Any
-    Y: Any
-    names: list[str]
-    rules: list[tuple[dict[str, Any], str]]
-    tol: float
 
 
 def _points(grid: Grid) -> Table:
@@ -164,35 +246,48 @@ def _points(grid: Grid) -> Table:
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
-def _search_path(task: _Task, train: IntArray, test: IntArray) -> Table:
-    ((_, convention),) = task.rules
-    grid = task.grid
+def _search_path(
+    estimator: ObjectiveClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str,
+    tol: float, train: IntArray, test: IntArray,
+) -> Table:  # fmt: skip
+    """Solve the points of one fold along a path, for each design."""
     designs = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
-    axes = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
-    axes = {name: sorted(axes[name], reverse=name == "ridge") for name in sorted(axes, key=lambda n: n != "ridge")}
-    table = []
-    data = SearchData(task.X, np.asarray(task.Y))
+    weights = [name for name in grid if name not in DESIGN_PARAMETERS]
+    weights.sort(key=lambda name: name != "ridge")
+    axes = {name: sorted(grid[name], reverse=name == "ridge") for name in weights}
+    data = SearchData(X, np.asarray(Y))
     # Models with an objective have no probabilities.
-    computable = [name for name in task.names if get_metric(name).needs != "probabilities"]
+    computable = [name for name in names if get_metric(name).needs != "probabilities"]
+    scoring = Scoring(computable, convention)
+    table = []
     for design_params in _points(designs):
-        model = clone(task.estimator).set_params(**design_params)
-        fold = Fold(model, data, train, test, Scoring(computable, convention), task.tol)
+        fold = Fold(clone(estimator).set_params(**design_params), data, train, test, scoring, tol)
         for row in fold.search(axes, final=True):
+            values = {name: row.get(name, np.nan) for name in names}
             params = {**design_params, **row["params"]}
-            values = {name: row.get(name, np.nan) for name in task.names}
             table.append(_row(params, values, row["seconds"], row["gap"], row["evaluations"]))
     return table
 
 
-def _search_points(task: _Task, train: IntArray, test: IntArray) -> Table:
+def _search_points(
+    estimator: Any, grid: Grid, X: Any, Y: Any, names: list[str],
+    rules: list[tuple[dict[str, Any], str]], train: IntArray, test: IntArray,
+) -> Table:  # fmt: skip
+    """Fit every point to one fold, and evaluate it with every decision rule."""
+    points = _points(grid)
+    # The default implementation only clones and fits, so that it works for any classifier.
+    fit_many = getattr(type(estimator), "fit_many", MultiLabelClassifier.fit_many)
     table = []
     with one_thread():
-        for params, model, seconds in _fit_points(task.estimator, _points(task.grid), task.X[train], task.Y[train]):
+        started = time.perf_counter()  # `fit_many` may do all its work at the first point
+        for params, model in zip(points, fit_many(estimator, X[train], Y[train], points)):
+            seconds = time.perf_counter() - started
             solver_values = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
-            for i, rule in enumerate(task.rules):
-                values, error = _evaluate_rule(model, task.X[test], task.Y[test], task.names, *rule, strict=i == 0)
+            for i, rule in enumerate(rules):
+                values, error = _evaluate_rule(model, X[test], Y[test], names, *rule, strict=i == 0)
                 row = _row(params, values, seconds, *solver_values)
-                table.append({**row, "rule": i, "error": error} if len(task.rules) > 1 else row)
+                table.append({**row, "rule": i, "error": error} if len(rules) > 1 else row)
+            started = time.perf_counter()
     return table
 
 
@@ -210,16 +305,6 @@ def _evaluate_rule(
         if strict:
             raise
         return dict.fromkeys(names, np.nan), in_words(error)
-
-
-def _fit_points(estimator: Any, points: Table, X: Any, Y: Any) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield the parameters, the fitted model and the seconds of every point."""
-    started = time.perf_counter()  # `fit_many` may do all its work at the first point
-    # The default implementation only clones and fits, so that it works for any classifier.
-    fit_many = getattr(type(estimator), "fit_many", MultiLabelClassifier.fit_many)
-    for params, model in zip(points, fit_many(estimator, X, Y, points)):
-        yield params, model, time.perf_counter() - started
-        started = time.perf_counter()
 
 
 def _row(params: dict[str, Any], values: dict[str, float], seconds: float, gap: float, evaluations: float) -> Any:

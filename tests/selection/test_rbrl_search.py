@@ -12,9 +12,9 @@ from rbrl import RBRLClassifier, RBRLClassifierCV
 from rbrl._common.progress import Lines, Models
 from rbrl.registry import WEIGHTS
 from rbrl.selection import PathSearchCV
-from rbrl.selection.choose import Scoring
-from rbrl.selection.path import Fold, SearchData, solve_grid
-from rbrl.selection.stages import SETTINGS, Best, coarse_to_fine
+from rbrl.selection.path import Fold, Scoring, SearchData, solve_grid
+from rbrl.selection.path_search import Best
+from rbrl.selection.rbrl_search import SETTINGS, coarse_to_fine
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 START = {"ridge": 1.0, "ranking": 1.0, "nuclear": 0.1}
@@ -23,22 +23,22 @@ MEASURED = [f"{kind}_test_{name}" for kind in ("mean", "std") for name in ("aver
 
 def stages_for(score, ridge=1.0, reference=100.0, ranked=True):
     """All stages of a search in which a point is worth `score(**point)`, and the point chosen."""
-    stages, tried, best = coarse_to_fine(ridge, lambda point: reference, ranked), [], None
-    stage, found = next(stages), []
-    while True:
+    tried, found = [], []
+
+    def search(stage):
         found.append(stage)
-        tried += [
+        tried.extend(
             {"ridge": r, "ranking": p, "nuclear": s}
             for r in stage.axes["ridge"]
             for p in stage.axes["ranking"]
             for s in stage.axes["nuclear"]
-        ]
+        )
         best = max(tried, key=lambda point: score(**point))
-        ties = [point for point in tried if score(**point) == score(**best)]
-        try:
-            stage = stages.send(Best(best, ties))
-        except StopIteration:
-            return found, best, len({tuple(point.values()) for point in tried})
+        return Best(best, [point for point in tried if score(**point) == score(**best)])
+
+    coarse_to_fine(search, ridge, lambda point: reference, ranked)
+    best = max(tried, key=lambda point: score(**point))
+    return found, best, len({tuple(point.values()) for point in tried})
 
 
 def near(ridge, ranking, nuclear):

@@ -242,17 +242,9 @@ def friedman(values: ArrayLike, greater_is_better: bool, alpha: float = 0.05) ->
         critical = _iman_davenport(null.smallest_significant(alpha), n_datasets, n_methods)
         smallest = null.smallest_p_value
         p_value = null.p_value(total)
-    return FriedmanResult(
-        chi2,
-        float(chdtrc(degrees[0], chi2)),
-        f,
-        p_value,
-        critical,
-        degrees,
-        method_ranks.mean(axis=0),
-        source,
-        smallest,
-    )
+    chi2_p_value = float(chdtrc(degrees[0], chi2))
+    means = method_ranks.mean(axis=0)
+    return FriedmanResult(chi2, chi2_p_value, f, p_value, critical, degrees, means, source, smallest)
 
 
 def _iman_davenport(total: int | None, n_datasets: int, n_methods: int) -> float:
