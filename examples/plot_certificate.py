@@ -1,10 +1,10 @@
 """
-What the certificate promises
-=============================
+The certificate of a fit
+========================
 
-A solver has to stop somewhere. "The objective hardly moves any more" says nothing of how far there is to go; ``gap_``
-does: no weights whatever have an objective that is lower by more than this share of it. Here we watch it shrink, step
-by step, beside the distance that it bounds, which one knows only afterwards.
+A solver stops before it reaches the optimum exactly. ``gap_`` certifies how close it is: no weights have an objective
+that is lower by more than this share of it. This example plots the gap after each step, beside the true distance from
+the optimum, which is known only afterwards.
 """
 
 import warnings
@@ -21,22 +21,22 @@ train, _ = datasets.load("yeast").split(seed=0)
 X = StandardScaler().fit_transform(train.X)
 
 # %%
-# The optimum, as nearly as numbers can tell
-# ------------------------------------------
-# A tight ``tol`` gives a value of the objective that the others can be measured by.
+# The optimum
+# -----------
+# A fit with a tight ``tol`` gives the reference for the other fits.
 
 best = RBRLClassifier(ridge=10, nuclear=10, tol=1e-10, max_iter=5000).fit(X, train.Y)
-print(f"objective {best.objective_:.4f}, proved to within {best.gap_:.0e} of its optimum")
+print(f"objective {best.objective_:.4f}, certified to within {best.gap_:.0e} of its optimum")
 
 # %%
-# Stopped early, on purpose
-# -------------------------
-# A fit that may take so many steps and no more, with the default solver and with the paper's accelerated proximal
-# gradient. Each one warns that it did not arrive, and says how far it may be from the optimum. We know that here.
+# Fits that stop early
+# --------------------
+# Each fit may take a limited number of steps, with the default solver and with the paper's accelerated proximal
+# gradient. It warns that it has not converged, and states its largest possible distance from the optimum.
 
 
 def stopped_after(n_steps, solver):
-    """What is proved of a fit of so many steps, and what is true of it: (gap, distance from the optimum)."""
+    """Return the certified gap of a fit after some steps, and its true distance from the optimum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = RBRLClassifier(ridge=10, nuclear=10, tol=1e-9, max_iter=n_steps, solver=solver).fit(X, train.Y)
@@ -46,14 +46,16 @@ def stopped_after(n_steps, solver):
 steps = {"auto": [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20], "apg": [1, 10, 20, 40, 60, 80, 120, 160, 200, 240]}
 found = {solver: np.array([stopped_after(n, solver) for n in numbers]) for solver, numbers in steps.items()}
 for solver, values in found.items():
-    print(f"{solver}: the proved distance was never below the true one: {bool((values[:, 0] >= values[:, 1]).all())}")
+    print(
+        f"{solver}: the certified gap was never below the true distance: {bool((values[:, 0] >= values[:, 1]).all())}"
+    )
 
 # %%
-# A line that is always above
-# ---------------------------
-# The certified gap lies above the true distance at every step, for either solver, however it came to its weights: both
-# numbers are computed from the data and the coefficients alone. Where the distance is small the bound is, too, so that
-# one can stop by it: ``tol=1e-4``, the default, is a promise about the model, and not a wish about the solver.
+# The gap is an upper bound
+# -------------------------
+# The certified gap is above the true distance at every step, for both solvers: it is computed from the data and the
+# coefficients alone. The bound is small where the distance is small, so a solver can stop by it. ``tol=1e-4``, the
+# default, is therefore a guarantee for the model. Early steps without a blue point have an infinite gap.
 
 with use_style():
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True, layout="constrained")
@@ -64,7 +66,7 @@ with use_style():
         axes.axhline(1e-4, color="0.4", lw=0.8, ls=":")
         axes.set(yscale="log", ylim=(1e-10, 100), xlim=(0, None), xlabel="steps", title=titles[solver])
         plain_powers(axes.yaxis)
-    panels[0].set_ylabel("share of the optimum")
+    panels[0].set_ylabel("distance, relative to the optimum")
     panels[0].annotate("the default tol", (panels[0].get_xlim()[1], 1e-4), xytext=(0, 3),
                        textcoords="offset points", ha="right", fontsize=8, color="0.4")  # fmt: skip
     panels[1].legend(loc="upper right")

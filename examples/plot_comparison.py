@@ -2,9 +2,9 @@
 A comparison in ten lines
 =========================
 
-Which method is better, on your data? A plan names data sets, methods and splits; the runs are stored, and go on where
-they stopped; the verdict is a test, and not a glance at means. ``rbrl compare`` does the same at the shell, and writes
-a page.
+Which method is better on your data? A plan names data sets, methods and splits. The runs are stored and can be
+continued, and a statistical test compares the methods. ``rbrl compare`` does the same on the command line, and writes a
+page.
 """
 
 import tempfile
@@ -21,8 +21,8 @@ folder = Path(tempfile.mkdtemp())
 # %%
 # Data
 # ----
-# Files of any format that rbrl reads, or names of its catalogue. Here, eight made on the spot, and different in the
-# number of labels of a row.
+# Files of any format that rbrl reads, or names of its catalogue. Here, eight synthetic data sets that differ in the
+# number of labels per row.
 
 files = []
 for seed in range(8):
@@ -33,8 +33,8 @@ for seed in range(8):
 # %%
 # The ten lines
 # -------------
-# Every method is fitted and tested on the same two splits of every data set. Executed again, all is there already. An
-# own method is named by its file, ``"use": "mine.py:MyClassifier"``.
+# Every method is fitted and tested on the same two splits of every data set. A second call finds all runs in the store.
+# A method of your own is named by its file, ``"use": "mine.py:MyClassifier"``.
 
 plan = Plan.from_dict(
     {
@@ -51,14 +51,14 @@ print(summary.n_done, "runs;", verdict(comparison, results).sentence)
 # %%
 # Ranks
 # -----
-# On each data set the methods are ranked, and the ranks averaged: 1 would be the best everywhere.
+# The methods are ranked on each data set, and the ranks averaged: a method that is best everywhere has rank 1.
 
 figure_ranks = draw_average_ranks(comparison.ranks, "Average rank by ranking loss")
 
 # %%
-# Is it more than chance?
-# -----------------------
-# Methods that a bar joins cannot be told apart: their ranks differ by less than the critical distance of Nemenyi's
-# test.
+# Significance
+# ------------
+# A bar joins methods that do not differ significantly: their ranks differ by less than the critical distance of
+# Nemenyi's test.
 
 figure_distance = draw_critical_difference(comparison)

@@ -1,9 +1,9 @@
 """
-Where a kernel pays
-===================
+Labels that need a kernel
+=========================
 
-A linear model cuts the plane in two for each label. Labels that are islands, rings or corners need a kernel; with
-``kernel="rbf"`` it is the same loss, the same penalties and the same certificate.
+A linear model separates the points of each label by a straight line. Labels in the shape of islands, rings or corners
+need a kernel. With ``kernel="rbf"``, loss, penalties and certificate stay the same.
 """
 
 import matplotlib.pyplot as plt
@@ -34,8 +34,8 @@ X_test, Y_test = draw_points(1000, random)
 # %%
 # Two models
 # ----------
-# The width of the kernel is found in the data (``gamma="median"``, the default). That fits a kernel to the whole cloud
-# of points; a ring asks for a narrower one.
+# The default, ``gamma="median"``, takes the width of the kernel from the distances of all points. A ring needs a
+# narrower kernel.
 
 models = {
     "linear": RBRLClassifier().fit(X, Y),
@@ -46,10 +46,10 @@ for name, model in models.items():
     print(f"{name:6}  {values['hamming_loss']:5.1%} of the labels of new points wrong, gap {model.gap_:.0e}")
 
 # %%
-# What they found
-# ---------------
-# Blue is where the score of a label is positive, and the line where it is 0. Dots are the training points that have the
-# label.
+# Scores of both models
+# ---------------------
+# The score of a label is positive in the blue area and 0 on the line. Dark dots are training points with the label, grey
+# dots those without.
 
 axis = np.linspace(-2, 2, 160)
 plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

@@ -1,10 +1,9 @@
 """
-Which labels go together
-========================
+Correlations between labels
+===========================
 
-Weights of low rank mean that labels share few directions of the features. Which ones share them is something that a
-model has found out, and :func:`rbrl.label_map` shows it. Here we know the answer, since we make the data: twelve labels
-of photographs that come from three kinds of places.
+Weights of low rank mean that labels share few directions of the features. :func:`rbrl.label_map` shows which labels share
+them. Here the answer is known, because the data are synthetic: twelve labels of photographs from three kinds of places.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +23,7 @@ LABELS = [label for labels in PLACES.values() for label in labels]
 # Photographs of three places
 # ---------------------------
 # A photograph has a hidden share of each place. Its 40 features are a noisy mixture of the three, and a label is
-# relevant where its place has a large share; each label has a chance of its own besides.
+# relevant where its place has a large share; each label also has a probability of its own.
 
 random = np.random.default_rng(0)
 shares = random.normal(size=(1500, len(PLACES)))
@@ -35,8 +34,8 @@ Y = (shares[:, place_of] + 0.8 * random.normal(size=(1500, len(LABELS))) > 0.6).
 # %%
 # The nuclear norm finds three directions
 # ---------------------------------------
-# Nobody tells the model about places. It is asked for weights of low rank, by ``nuclear``, and answers with three
-# factors; what is left for a fourth is nothing.
+# The model does not know the places. With the penalty ``nuclear`` it learns weights of low rank: three factors are
+# enough, and a fourth has no weight.
 
 model = RBRLClassifier(nuclear=700, label_names=LABELS).fit(X, Y)
 found = label_map(model)
@@ -45,8 +44,8 @@ print(found)
 # %%
 # Labels as points
 # ----------------
-# ``factors`` has a row for each label: how much of each factor it is made of. In the plane of the first two, the labels
-# of a place lie on one ray from the origin. The chart beside it says how much of the weights lies in each factor.
+# ``factors`` has a row for each label, with its coordinate on each factor. In the plane of the first two, the labels of a
+# place lie on one ray from the origin. The bars show the share of the weights in each factor.
 
 with use_style({"axes.grid": False}) as palette:
     figure, (plane, bars) = plt.subplots(1, 2, figsize=(8, 3.8), width_ratios=(5, 2), layout="constrained")
@@ -60,13 +59,13 @@ with use_style({"axes.grid": False}) as palette:
     plane.margins(0.12)
     plane.set_xlim(right=1.8 * found.factors[:, 0].max())
     bars.bar(np.arange(1, len(found.shares) + 1), 100 * found.shares, color=palette.muted, width=0.6)
-    bars.set(xlabel="factor", ylabel="% of the squared weights", title="Three factors hold all")
+    bars.set(xlabel="factor", ylabel="% of the squared weights", title="Weight of each factor")
     bars.set_xticks(np.arange(1, len(found.shares) + 1))
 plt.show()
 
 # %%
 # All pairs
 # ---------
-# ``plot`` draws the cosines between the weights of all labels, and puts those next to each other that are alike.
+# ``plot`` draws the cosines between the weights of all labels, with similar labels next to each other.
 
 figure = found.plot()

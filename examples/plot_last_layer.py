@@ -2,9 +2,9 @@
 A network's last layer, solved
 ==============================
 
-Training stops somewhere; the last layer's part of the problem is convex, so it can be solved, with a proof. Here a
-small network learns yeast with RBRL's loss. After every epoch we ask how far its last layer is from the best one for
-the features that it has by then, and what the best one would do on new rows.
+For fixed features, the problem of a network's last layer is convex, so it can be solved with a certificate. Here a
+small network learns yeast with RBRL's loss. After every epoch, the example measures how far its last layer is from the
+best one for the current features, and how the best one performs on new rows.
 
 Needs the extra ``torch``.
 """
@@ -26,10 +26,10 @@ from rbrl.metrics import ranking_loss
 EPOCHS, HIDDEN = 12, 128
 
 # %%
-# A network as any other
-# ----------------------
-# ``RBRLHead`` is a linear layer that knows its penalties. The loss is a mean over the rows of a batch, so the penalties
-# count one row's share.
+# The network
+# -----------
+# ``RBRLHead`` is a linear layer with penalties. The loss is a mean over the rows of a batch, so the penalties are
+# divided by the number of training rows.
 
 train, test = datasets.load("yeast").split(seed=0)
 scaler = StandardScaler().fit(train.X)
@@ -59,8 +59,8 @@ def on_new_rows(model):
 # %%
 # Train, and solve a copy of the last layer after every epoch
 # -----------------------------------------------------------
-# ``refit_last_layer`` passes the rows through the body once, in evaluation mode. What the trained layer's objective is
-# above the certified lower bound of the best one is what training has left.
+# ``refit_last_layer`` passes the rows through the body once, in evaluation mode. The difference between the objective of
+# the trained layer and the certified lower bound is the gain that is left to training.
 
 left, certified, as_trained, as_solved = [], [], [], []
 for _ in range(EPOCHS):
@@ -77,12 +77,11 @@ print(f"the solved one is within {max(certified):.0e} of it, certified")
 print(f"ranking loss on new rows: trained {as_trained[-1]:.4f}, solved {as_solved[-1]:.4f}")
 
 # %%
-# What training left
-# ------------------
-# A solved last layer is worth most while training is young: on new rows it is after three epochs where training gets
-# after five. Later the body has begun to know the training rows by heart, and the best layer for its features is no
-# longer better on new ones, however certain its optimum is: the ridge is what is left to choose, on rows that the body
-# has not seen.
+# The gain on training rows and on new rows
+# -----------------------------------------
+# A solved last layer helps most early in training: on new rows, it is after three epochs as good as training after
+# five. Later the body overfits the training rows, and the best layer for its features is no longer better on new rows.
+# Then the ridge has to be chosen, on rows that the body has not seen.
 
 epochs = range(1, EPOCHS + 1)
 with use_style():

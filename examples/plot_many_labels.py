@@ -2,9 +2,8 @@
 Hundreds of labels
 ==================
 
-With many labels, two things change. A row has few of so many, so the label matrix is sparse, and one asks for the best
-five labels rather than for all that are relevant. And the weights may be kept in factors: ``max_rank`` says of which
-rank.
+With many labels, two things change. A row has only a few of them, so the label matrix is sparse, and the best five labels
+are often more useful than all relevant ones. And the weights can be stored as factors, whose rank ``max_rank`` limits.
 """
 
 import matplotlib.pyplot as plt
@@ -16,9 +15,9 @@ from rbrl.experiments.figures import use_style
 from rbrl.metrics import precision_at_k
 
 # %%
-# Rows, and their few labels
-# --------------------------
-# Ten hidden topics stand behind 500 labels. The five labels that fit a row best, with some chance, are its own.
+# Rows and their labels
+# ---------------------
+# Ten hidden topics determine 500 labels. A row gets the five labels that fit it best, with some noise.
 
 N_ROWS, N_FEATURES, N_LABELS, N_TOPICS, N_RELEVANT = 900, 50, 500, 10, 5
 random = np.random.default_rng(0)
@@ -36,8 +35,8 @@ print(
 # %%
 # Factors
 # -------
-# The problem with ``max_rank`` is not convex, so its gap is measured against the best weights of any rank: it says what
-# the limit costs. At rank 10 that is little.
+# The problem with ``max_rank`` is not convex, so its gap is measured against the best weights of any rank: it shows the
+# cost of the limit. At rank 10 this cost is small.
 
 models = {f"rank {rank}": RBRLClassifier(max_rank=rank, tol=1e-2) for rank in (2, 5, 10)}
 models["any rank"] = RBRLClassifier(tol=1e-2)
@@ -48,7 +47,7 @@ for name, model in models.items():
 # %%
 # The best five
 # -------------
-# ``predict_top`` gives them with their scores, best first, and never holds the scores of all labels.
+# ``predict_top`` returns them with their scores, best first, without storing the scores of all labels.
 
 labels, scores = model.predict_top(X[new], 5)
 print("best five of a new row:", labels[2], "its own:", np.sort(best[new][2]))
@@ -56,8 +55,8 @@ print("best five of a new row:", labels[2], "its own:", np.sort(best[new][2]))
 # %%
 # As many factors as topics
 # -------------------------
-# Of the best k labels, how many are relevant? Two factors are too few to tell 500 labels apart; ten, as many as there
-# are topics, come near what weights without a limit reach.
+# The precision of the best k labels is the share of them that is relevant. Two factors are too few for 500 labels. Ten,
+# the number of topics, come close to weights without a limit.
 
 counts = range(1, 11)
 with use_style() as palette:

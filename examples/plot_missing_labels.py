@@ -1,10 +1,10 @@
 """
-Labels nobody looked at
-=======================
+Missing labels
+==============
 
-Somebody was asked about a few labels of each row; the others are neither relevant nor irrelevant. Such an entry is NaN,
-and has no term in the loss. How much does a model lose when more and more are hidden, and what if one calls them
-irrelevant?
+Often only some labels of each row are annotated. The others are missing: neither relevant nor irrelevant. Such an entry
+is NaN and has no term in the loss. This example hides more and more labels, and compares missing labels with labels that
+are wrongly called irrelevant.
 """
 
 import matplotlib.pyplot as plt
@@ -21,13 +21,13 @@ X, X_test = scaler.transform(train.X), scaler.transform(test.X)
 # %%
 # Hide labels at random
 # ---------------------
-# The model is the default one throughout. "NaN" leaves a hidden entry open; "0" takes it for irrelevant, as one does
-# who fills a table with zeros; "whole rows" keeps only the rows that were looked at in full.
+# All models have default parameters. "NaN" marks a hidden entry as missing. "0" treats it as irrelevant, as filling a
+# table with zeros does. "Whole rows" keeps only the rows without a missing label.
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 FEWEST_ROWS = 20
 uniform = np.random.default_rng(0).random(train.Y.shape)
-found = {"NaN: nobody looked": [], "0: taken for irrelevant": [], "whole rows only": []}
+found = {"NaN: missing": [], "0: treated as irrelevant": [], "whole rows only": []}
 for share in SHARES:
     Y = np.where(uniform < share, np.nan, train.Y)
     whole = ~np.isnan(Y).any(axis=1)
@@ -42,16 +42,16 @@ for share in SHARES:
     print(f"{share:.0%} hidden:", ", ".join(f"{name} {values[-1][0]:.2f}" for name, values in found.items()))
 
 # %%
-# Open is not the same as empty
-# -----------------------------
-# With NaN, a model that sees a fifth of the labels is nearly as good as one that sees all. With zeros it learns that
-# labels are rare, and at last gives none away. Its order of the labels, which average precision measures, suffers less:
-# zeros that are spread evenly push all labels down alike. Whole rows soon run out: with fourteen labels and 30 %
-# hidden, seven rows of a thousand are left.
+# A missing label is not an irrelevant label
+# ------------------------------------------
+# With NaN, a model that sees a fifth of the labels comes close to one that sees all. With zeros it learns that labels are
+# rare, and in the end predicts none. Average precision depends on the order of the labels and suffers less, because
+# evenly spread zeros lower all scores alike. Few whole rows remain: with fourteen labels and 30 % hidden, seven rows of a
+# thousand.
 
 with use_style():
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
-    for axes, metric, title in zip(panels, range(2), ("F1 of a row", "average precision")):
+    for axes, metric, title in zip(panels, range(2), ("F1 per row", "average precision")):
         for (name, values), style in zip(found.items(), ("o-", "s--", "^:")):
             axes.plot(100 * np.array(SHARES), np.array(values)[:, metric], style, ms=4, label=name)
         axes.set(xlabel="% of the labels hidden in training", ylabel=f"{title}, new rows", title=title)

@@ -2,8 +2,8 @@
 Serving a model as an ONNX graph
 ================================
 
-A program that serves predictions need not have Python, scikit-learn or rbrl: :func:`rbrl.to_onnx` writes a fitted
-model, with its labels and thresholds, as a graph that any ONNX runtime computes. How near are its answers, and how long
+A program that serves predictions does not need Python, scikit-learn or rbrl: :func:`rbrl.to_onnx` writes a fitted
+model, with its labels and thresholds, as a graph that any ONNX runtime computes. How close are its answers, and how long
 do they take?
 
 Needs the extra ``onnx``.
@@ -28,8 +28,8 @@ models = {kernel: RBRLClassifier(kernel=kernel).fit(X, train.Y) for kernel in ("
 # %%
 # From a model to a graph
 # -----------------------
-# The graph takes rows and gives labels and scores. With ``dtype="float32"`` it computes in single precision, as
-# runtimes like best.
+# The graph takes rows and returns labels and scores. With ``dtype="float32"`` it computes in single precision, which
+# most runtimes prefer.
 
 
 def graph_of(model, dtype="float64"):
@@ -41,7 +41,7 @@ def graph_of(model, dtype="float64"):
 
 
 def differences(model, dtype):
-    """How far the scores of the graph are from those of the model, as shares of the largest; labels that differ."""
+    """Return the relative differences between the scores of the graph and the model, and the labels that differ."""
     labels, scores = graph_of(model, dtype)(rows)
     expected = model.decision_function(rows)
     return np.sort(np.abs(scores - expected).ravel()) / np.abs(expected).max(), (labels != model.predict(rows)).sum()
@@ -56,14 +56,13 @@ for (kernel, dtype), (distance, n_wrong) in distances.items():
 # %%
 # Time of a call
 # --------------
-# The shortest of alternating runs counts. A pipeline checks its rows in every step, where its graph has nothing to
-# check.
+# The shortest of alternating runs counts. A pipeline checks its rows in every step; its graph checks nothing.
 
 SIZES, REPEATS = (1, 4, 16, 64, 256, 900), 5
 
 
 def seconds(task, rows, enough=0.005):
-    """Of one call; as many are made as fill the clock's ticks."""
+    """Return the seconds of one call, averaged over enough calls for the clock."""
     started, n_calls = time.process_time(), 0
     while (passed := time.process_time() - started) < enough:
         task(rows)
@@ -72,7 +71,7 @@ def seconds(task, rows, enough=0.005):
 
 
 def microseconds(model, rows):
-    """Of a call of `predict`, and of the graph."""
+    """Return the microseconds of a call of `predict`, and of the graph."""
     tasks = (model.predict, graph_of(model))
     return 1e6 * np.min([[seconds(task, rows) for task in tasks] for _ in range(REPEATS)], axis=0)
 
@@ -84,10 +83,10 @@ for name, (ours, graph) in alone.items():
     print(f"{name}: a row alone takes predict {ours:.0f} and the graph {graph:.0f} microseconds")
 
 # %%
-# Near, and quick
-# ---------------
-# In double precision the scores are the same but for rounding; in single precision they differ by less than 1e-5, which
-# moves a label only where its score is nearly 0. For few rows the graph is quicker, since there is nothing around it.
+# Differences and times
+# ---------------------
+# In double precision the scores are equal up to rounding. In single precision they differ by less than 1e-5, which
+# changes a label only if its score is nearly 0. For few rows the graph is faster, since it has less overhead.
 
 with use_style() as palette:
     figure, (near, quick) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
@@ -105,7 +104,7 @@ with use_style() as palette:
     for kernel, found in times.items():
         for values, name, colour in zip(found.T, ("predict", "graph"), (palette.ink, palette.accent)):
             quick.plot(SIZES, values, lines[kernel], marker="o", ms=3, color=colour, label=f"{kernel}, {name}")
-    quick.set(xscale="log", yscale="log", xlabel="rows of a call", ylabel="microseconds of the processor")
+    quick.set(xscale="log", yscale="log", xlabel="rows per call", ylabel="processor microseconds")
     quick.set_title("Time of a call")
     quick.legend(loc="upper left")
     plain_powers(near.xaxis, quick.xaxis, quick.yaxis)

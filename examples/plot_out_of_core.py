@@ -2,8 +2,8 @@
 Rows that do not fit in memory
 ==============================
 
-The loss is a sum over rows, so a fit can read them file by file, and hold one file at a time. It is the same model with
-the same certificate; what differs is the memory that it takes.
+The loss is a sum over rows, so a fit can read them file by file, with one file in memory at a time. Model and certificate
+are the same as in memory; only the memory use differs.
 """
 
 import tempfile
@@ -19,8 +19,8 @@ from rbrl.experiments.figures import use_style
 # %%
 # Batches become files
 # --------------------
-# ``write_shards`` takes an iterator of batches, so that the rows need never be in memory together. They may as well
-# come from one large file of any format.
+# ``write_shards`` takes an iterator of batches, so the rows are never in memory together. They may also come from one
+# large file of any format.
 
 N_FEATURES, N_LABELS, BATCH = 50, 6, 2000
 directions = np.random.default_rng(0).normal(size=(N_FEATURES, N_LABELS))
@@ -34,13 +34,13 @@ def batches(n_rows):
 
 
 # %%
-# Fit from files and from memory, and watch the memory
-# ----------------------------------------------------
-# ``open_shards`` reads nothing yet. ``fit`` passes over the files as often as the certificate asks for.
+# Fit from files and from memory
+# ------------------------------
+# ``open_shards`` reads nothing yet. ``fit`` reads the files until the certificate reaches the tolerance.
 
 
 def peak_megabytes(task):
-    """What a task gives, and the most memory that was in use meanwhile."""
+    """Return the result of a task, and the peak memory during it."""
     tracemalloc.start()
     value = task()
     peak = tracemalloc.get_traced_memory()[1] / 1e6
@@ -72,10 +72,9 @@ for n_rows in SIZES:
           f"objectives apart by less than the gap {apart <= 1e-4}")  # fmt: skip
 
 # %%
-# One line rises, one does not
-# ----------------------------
-# From files, the memory is that of a file, of the weights, and of a sample of rows by which steps are found; more rows
-# do not add to it.
+# Memory against rows
+# -------------------
+# With files, memory holds one file, the weights, and a sample of rows for the solver. More rows need no more memory.
 
 with use_style():
     figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
@@ -83,6 +82,6 @@ with use_style():
         axes.plot(np.array(SIZES) / 1000, values, style, ms=5, label=name)
         axes.annotate(name, (SIZES[-1] / 1000, values[-1]), xytext=(-4, 8), textcoords="offset points", ha="right",
                       color=axes.lines[-1].get_color())  # fmt: skip
-    axes.set(xlabel="thousand rows", ylabel="megabytes at most", xlim=(0, None), ylim=(0, None))
+    axes.set(xlabel="thousand rows", ylabel="peak megabytes", xlim=(0, None), ylim=(0, None))
     axes.set_title("Memory of a fit")
 plt.show()

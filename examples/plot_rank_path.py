@@ -1,10 +1,10 @@
 """
-How the nuclear norm chooses the rank
-=====================================
+Rank along the path of the nuclear norm
+=======================================
 
-RBRL adds the sum of the singular values of its weights to what it minimises. The larger ``nuclear``, the more of them
-are exactly 0, and the fewer directions of the features do the labels share. Here is the whole path, from full rank to
-none.
+RBRL can add the nuclear norm, the sum of the singular values of its weights, to its objective. The larger ``nuclear``, the
+more singular values are exactly 0, and the fewer directions of the features the labels share. This example computes the
+whole path, from full rank to rank 0.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ X, X_test = scaler.transform(train.X), scaler.transform(test.X)
 # %%
 # A model for each weight of the norm
 # -----------------------------------
-# ``warm_start`` lets a fit begin where the last one ended, so that a path costs little more than its hardest model.
+# With ``warm_start``, a fit starts from the weights of the last one, so a path costs little more than its hardest model.
 # Every model has the same certificate as one that is fitted alone.
 
 weights = np.geomspace(3, 3000, 31)
@@ -38,11 +38,10 @@ for i in (0, best, -1):
     print(f"nuclear {weights[i]:6.0f}: rank {ranks[i]:2}, average precision {quality[i]:.3f} on new rows")
 
 # %%
-# One after the other they reach 0
-# --------------------------------
-# The small singular values go first: they are the directions that pay least. On new rows that is a gain, until the
-# large ones are cut down, too. Where the best place is differs from data set to data set;
-# :class:`rbrl.RBRLClassifierCV` finds it by cross-validation.
+# Singular values reach 0 one after the other
+# -------------------------------------------
+# The small singular values reach 0 first: their directions help least. On new rows this is a gain, until the large ones
+# shrink, too. The best weight differs between data sets; :class:`rbrl.RBRLClassifierCV` finds it by cross-validation.
 
 with use_style() as palette:
     figure, (upper, lower) = plt.subplots(
@@ -51,9 +50,7 @@ with use_style() as palette:
     colours = plt.get_cmap("viridis")(np.linspace(0.05, 0.9, len(singular_values[0])))
     for values, colour in zip(np.array(singular_values).T, colours):
         upper.plot(weights, values, color=colour)
-    upper.set(
-        ylabel="singular values of the weights", ylim=(0, None), title="Fourteen directions, and what is left of them"
-    )
+    upper.set(ylabel="singular values of the weights", ylim=(0, None), title="Singular values along the path")
     for wanted in (13, 8, 4):
         i = next(i for i, rank in enumerate(ranks) if rank <= wanted)
         upper.axvline(weights[i], color=palette.muted, lw=0.8, ls=":")
@@ -61,6 +58,6 @@ with use_style() as palette:
                        textcoords="offset points", va="top", fontsize=8, color=palette.muted)  # fmt: skip
     lower.plot(weights, quality, color=palette.accent)
     lower.plot(weights[best], quality[best], "o", color=palette.contrast)
-    lower.set(xscale="log", xlabel="nuclear, the weight of the norm", ylabel="average precision\nof new rows")
+    lower.set(xscale="log", xlabel="nuclear, the weight of the norm", ylabel="average precision\non new rows")
     plain_powers(lower.xaxis)
 plt.show()

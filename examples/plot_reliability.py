@@ -2,9 +2,9 @@
 Do probabilities mean what they say?
 ====================================
 
-Of all labels that were given a probability of about 0.7, seven in ten should turn out relevant. A reliability diagram
-shows whether they do. Three ways to probabilities, on the same rows of yeast: the sigmoid of RBRL's scores; the same
-scores, calibrated; and logistic regression for each label.
+Of all labels with a predicted probability of about 0.7, seven in ten should be relevant. A reliability diagram shows
+whether they are. The example compares three kinds of probabilities on the same rows of yeast: the sigmoid of RBRL's
+scores, the same scores after calibration, and logistic regression for each label.
 """
 
 from scipy.special import expit
@@ -18,9 +18,9 @@ train, test = datasets.load("yeast").split(seed=0)
 # %%
 # Scores are no probabilities
 # ---------------------------
-# RBRL learns scores whose signs and order are right. Pressing them between 0 and 1 by a sigmoid gives numbers, not
-# probabilities. :class:`rbrl.CalibratedMultiLabelClassifier` learns from rows that the model inside has not seen what a
-# score means, for every label.
+# RBRL learns scores with the right signs and order. Their sigmoid is between 0 and 1, but it is not a probability.
+# :class:`rbrl.CalibratedMultiLabelClassifier` learns the probability of a score for every label, from rows that the inner
+# model has not seen.
 
 calibrated = CalibratedMultiLabelClassifier(RBRLClassifier()).fit(*train)
 logistic = BinaryRelevance(LogisticRegression(max_iter=1000)).fit(*train)
@@ -34,7 +34,7 @@ probabilities = {
 # Three numbers for each
 # ----------------------
 # The expected calibration error is the mean distance from the diagonal below. The other two also reward probabilities
-# that dare to be near 0 or 1, where that is right.
+# close to 0 or 1 if they are right.
 
 METRICS = ("expected_calibration_error", "log_loss", "brier_score")
 for name, P in probabilities.items():
@@ -44,8 +44,8 @@ for name, P in probabilities.items():
 # %%
 # The diagram
 # -----------
-# On the diagonal probabilities mean what they say. A dot is the larger, the more entries are in its bin, and the bar
-# through it is where chance alone would put it in 95 of 100 draws. The sigmoid is too timid at both ends: what it gives
-# 0.3 happens in one row of ten.
+# On the diagonal, probabilities are calibrated. A larger dot has more entries in its bin; the bar through it covers 95 %
+# of the values that chance alone would give. The sigmoid is too cautious at both ends: labels with the value 0.3 are
+# relevant in one row of ten.
 
 figure = reliability_diagram(test.Y, probabilities)

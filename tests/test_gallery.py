@@ -16,14 +16,16 @@ EXTRAS = ("onnxruntime", "torch")
 LONGEST = 120  # lines
 # What an example must have printed for its text to be true.
 SAYS = {
-    "certificate": [f"{solver}: the proved distance was never below the true one: True" for solver in ("auto", "apg")],
+    "certificate": [
+        f"{solver}: the certified gap was never below the true distance: True" for solver in ("auto", "apg")
+    ],
     "comparison": ["64 runs; "],
     "explanations": ["Class1 above Class4", "14 labels, weights of rank"],
     "kernel": ["rbf "],
     "label_correlations": ["12 labels, weights of rank"],
     "last_layer": ["after 12 epochs the trained layer is at most"],
     "many_labels": ["500 labels, 5 of them in a row"],
-    "missing_labels": ["90% hidden: NaN: nobody looked 0.5"],
+    "missing_labels": ["90% hidden: NaN: missing 0.5"],
     "onnx": ["linear, float64: 0 of 13538 labels differ"],
     "out_of_core": ["40000 rows: both certified True, objectives apart by less than the gap True"],
     "rank_path": ["rank 14, average precision 0.7"],

@@ -11,6 +11,9 @@ from rbrl._common import old_names
 
 # Public names of the modules before they moved.
 PUBLIC = {
+    "rbrl.estimators.binary_reductions": "BinaryRelevance CalibratedLabelRanking",
+    "rbrl.estimators.cpnl": "CPNL",
+    "rbrl.estimators.ensembles": "EnsembleOfChains RAkEL",
     "rbrl.explanations": "Explanation LabelMap explain label_map",
     "rbrl.onnx": "to_onnx",
     "rbrl.report": """

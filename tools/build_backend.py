@@ -1,4 +1,4 @@
-"""What pip, uv and build call: scikit-build-core, with editable installs that keep the compiled core in the source tree.
+"""Build backend for pip, uv and build: scikit-build-core, with the compiled core of an editable install in the source tree.
 
 There the package itself and every copy of it find the core, without a finder of imports between Python and the sources. It
 is compiled anew by every install, and by nothing else: importing rbrl builds and writes nothing.
@@ -29,7 +29,7 @@ get_requires_for_build_editable = get_requires_for_build_wheel
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """Compile the core into the source tree, and make a wheel that has nothing but the path of that tree."""
-    # One that this Python would import goes first, lest it outlive sources that no longer compile.
+    # Remove the old core first: otherwise it would stay if the new sources do not compile.
     for suffix in EXTENSION_SUFFIXES:
         (SOURCES / f"rbrl/_loops/_core{suffix}").unlink(missing_ok=True)
     with TemporaryDirectory() as folder:

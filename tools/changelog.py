@@ -36,7 +36,7 @@ def main(arguments, root=ROOT):
 
 
 def section(version, day, fragments):
-    """The part of the changelog for a version: its points under the topics of their fragments."""
+    """Return the part of the changelog for a version: its points under the topics of their fragments."""
     parts = [f"## {version} ({day.isoformat()})"]
     for path in fragments:
         topic = path.stem.replace("-", " ").replace("_", " ")

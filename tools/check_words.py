@@ -25,7 +25,7 @@ FIELD = re.compile(r"[\w*, ]+ : \S")
 NUMBER = re.compile(r"[-+*/() _.\de]*\d[-+*/() _.\de]*")
 
 
-def documented(tree):
+def docstrings(tree):
     """Yield (name, line, docstring) of the module, its classes and its functions."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -36,7 +36,7 @@ def documented(tree):
 
 def check_docstrings(path, tree):
     """Yield a complaint for each docstring and each field description with a wrong opener."""
-    for name, line, text in documented(tree):
+    for name, line, text in docstrings(tree):
         lines = text.splitlines()
         if NOT_AN_OPENER.match(lines[0]) or NOT_A_DOCSTRING.match(lines[0]):
             yield f"{path}:{line}: the docstring of {name} must open with a verb or a noun phrase. Got {lines[0]!r}."

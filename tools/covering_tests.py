@@ -1,4 +1,4 @@
-"""Which tests pass a line of the source, and how long each takes.
+"""Find the tests that run a line of the source, and the seconds of each.
 
 Each file of tests runs once, by itself, under coverage, which notes the test with each line (its dynamic contexts). What
 came out stays in a folder under a name made from the content of the source and of that file, so an interrupted run goes
@@ -32,7 +32,7 @@ COMPLETE = (0, 1, 5)  # exit codes of pytest: passed, some failed, there were no
 
 @dataclass(frozen=True)
 class TimedTest:
-    """A test, with what is known from its run: seconds, and how many lines of the source it passed."""
+    """A test, with its seconds and the number of source lines that it runs."""
 
     name: str
     seconds: float
@@ -40,7 +40,7 @@ class TimedTest:
 
     @property
     def function(self):
-        """Its name without the parameters."""
+        """Name without the parameters."""
         return self.name.split("[")[0]
 
     @property
@@ -49,7 +49,7 @@ class TimedTest:
 
 
 class Recorder:
-    """A pytest plugin: tells coverage which test runs, and writes down seconds and outcomes."""
+    """A pytest plugin that sets coverage's context to the running test, and records seconds and outcomes."""
 
     def __init__(self, coverage):
         self.coverage = coverage
@@ -87,7 +87,7 @@ class Recorder:
             self.coverage.switch_context(self.running)
 
     def times(self):
-        """What to keep: seconds of the tests that passed, and the users of each fixture."""
+        """Return the record: seconds of the tests that passed, and the users of each fixture."""
         good = self.passed - self.failed
         return {
             "seconds": {name: self.seconds[name] for name in sorted(good)},
@@ -96,7 +96,7 @@ class Recorder:
 
 
 class CoveringTests:
-    """The tests of one file, from what its run left.
+    """The tests of one file, from the record of its run.
 
     Parameters
     ----------
@@ -114,12 +114,12 @@ class CoveringTests:
 
     @cached_property
     def tests(self):
-        """The tests by name."""
+        """Return the tests by name."""
         n_lines = Counter(name for file in self.measured for names in self.names(file).values() for name in names)
         return {name: TimedTest(name, seconds, n_lines[name]) for name, seconds in self.seconds.items()}
 
     def names(self, file):
-        """Per line the names of the tests that passed it."""
+        """Return, for each line, the names of the tests that run it."""
         if file not in self.lines:
             contexts = self.data.contexts_by_lineno(file) if file in self.measured else {}
             self.lines[file] = {line: self.tests_of(found) for line, found in contexts.items()}
@@ -135,7 +135,7 @@ class CoveringTests:
         return names
 
     def covering(self, file, first=None, last=None):
-        """The tests that pass one of the lines of a source file; any line without bounds."""
+        """Return the tests that run one of the lines of a source file; any line without bounds."""
         lines = self.names(file)
         wanted = lines if first is None else range(first, last + 1)
         found = set().union(*(lines.get(line, ()) for line in wanted))
@@ -143,7 +143,7 @@ class CoveringTests:
 
 
 def in_order(tests, package, module):
-    """The tests, those that should notice a change soonest and cheapest first.
+    """Sort the tests: those that should detect a change soonest and cheapest come first.
 
     Nearest first: of the same module, then of the same package, by the names in the test's path. Then one case of each
     test function before the second of any, since cases of one function see much the same; of these the quickest, and
@@ -173,7 +173,7 @@ def _distance(test, package, module):
 
 
 def limited(tests, most, seconds):
-    """The first tests: at most `most`, together at most `seconds`, but at least one."""
+    """Return the first tests: at most `most`, with at most `seconds` in total, but at least one."""
     chosen, total = [], 0.0
     for test in tests[:most]:
         if not chosen or total + test.seconds <= seconds:
@@ -183,7 +183,7 @@ def limited(tests, most, seconds):
 
 
 def record(tests, source, data, times):
-    """Run a file of tests under coverage and keep what came out; the exit code of pytest."""
+    """Run a file of tests under coverage, keep the record, and return the exit code of pytest."""
     os.environ["COVERAGE_CORE"] = "ctrace"  # the newer way of measuring does not know which test runs
     measured = coverage.Coverage(data_file=data, source=[source], omit=["*/_loops/*"], config_file=False)
     measured.set_option("run:relative_files", True)
@@ -192,7 +192,7 @@ def record(tests, source, data, times):
     code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", tests], plugins=[recorder])
     measured.stop()
     measured.save()
-    # The times come last and at once: they say that the run is complete.
+    # The times are written last and at once: their file marks a complete run.
     unfinished = Path(f"{times}.part")
     unfinished.write_text(json.dumps(recorder.times()), encoding="utf-8")
     unfinished.replace(times)
@@ -204,7 +204,7 @@ def is_test_file(name):
 
 
 def files_of_tests(files, wanted):
-    """The files of tests at or below the wanted paths."""
+    """Return the files of tests at or below the given paths."""
     chosen = [(ROOT / path).resolve().relative_to(ROOT).as_posix() for path in wanted]
     for path in chosen:
         if not (ROOT / path).exists():
@@ -213,7 +213,7 @@ def files_of_tests(files, wanted):
 
 
 def map_tests(files, tests, source, store, copies, jobs):
-    """Run those files of tests that were not run yet, and read what all of them left.
+    """Run the files of tests that were not run yet, and read all records.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def map_tests(files, tests, source, store, copies, jobs):
     store : Path
         Folder to keep the results in.
     copies : SimpleQueue of Copy
-        Where to run, one for each job.
+        Folders of the runs, one for each job.
     jobs : int
 
     Returns
@@ -238,7 +238,7 @@ def map_tests(files, tests, source, store, copies, jobs):
     kept = {name: store / digest({name: files[name], "base": base}) for name in tests}
     waiting = [name for name in tests if not kept[name].with_suffix(".json").exists()]
     if waiting:
-        print(f"Which lines do the tests pass? {len(waiting)} of {len(tests)} files to run.", flush=True)
+        print(f"Recording the lines of the tests: {len(waiting)} of {len(tests)} files to run.", flush=True)
 
     def run(name):
         copy = copies.get()
@@ -253,7 +253,7 @@ def map_tests(files, tests, source, store, copies, jobs):
 
 
 def helpers_of_tests(files):
-    """What the tests of all files depend on: the source, and what is beside the tests."""
+    """Return the files that all tests depend on: the source, and the helpers beside the tests."""
     used = ("src/", "tests/", "examples/", "pyproject.toml")
     return {name: content for name, content in files.items() if name.startswith(used) and not is_test_file(name)}
 

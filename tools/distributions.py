@@ -21,7 +21,7 @@ from index_readme import FENCE, LINK
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = "rbrl/_loops/core/"
-# Bytes above which something went in that should not: twice what they are, about.
+# Largest sizes in bytes, about twice the present sizes.
 LARGEST = {"sdist": 6_000_000, "wheel": 2_000_000}
 
 
@@ -36,28 +36,28 @@ def main(arguments):
     complaints = [] if sdists and wheels else [f"{options.folder} must hold a source archive and a wheel."]
     complaints += [complaint for path in sdists for complaint in complaints_of_sdist(path)]
     complaints += [complaint for path in wheels for complaint in complaints_of_wheel(path)]
-    print("\n".join([*complaints, *map(described, [*sdists, *wheels])]))
+    print("\n".join([*complaints, *map(describe, [*sdists, *wheels])]))
     return 1 if complaints or rendering([*sdists, *wheels]) else 0
 
 
 def build(folder):
-    """A source archive, and a wheel of it; what was there of other versions goes."""
+    """Build a source archive and a wheel of it, and remove those of other versions."""
     for path in [*folder.glob("rbrl-*.tar.gz"), *folder.glob("rbrl-*.whl")]:
         path.unlink()
     subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], check=True)
 
 
 def rendering(paths):
-    """The exit code of twine's check of the metadata, with its warnings taken for errors."""
+    """Return the exit code of twine's check of the metadata, with its warnings as errors."""
     return subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *map(str, paths)]).returncode
 
 
-def described(path):
+def describe(path):
     return f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {len(members(path))} files"
 
 
 def members(path):
-    """Names of the files in an archive; those of a source archive without its own folder."""
+    """Return the names of the files in an archive; for a source archive without its own folder."""
     if path.suffix == ".whl":
         with ZipFile(path) as wheel:
             return {name for name in wheel.namelist() if not name.endswith("/")}
@@ -66,21 +66,21 @@ def members(path):
 
 
 def tracked():
-    """Files of the repository that belong into a source archive."""
+    """Return the files of the repository that belong into a source archive."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
     return {name for name in names if name.startswith(".github/") or not re.search(r"(^|/)\.", name)}
 
 
 def complaints_of_sdist(path, expected=None):
-    """What is wrong with a source archive; `expected` are its files, by default those that git has."""
+    """Yield the problems of a source archive; `expected` are its files, by default those that git has."""
     expected, found = tracked() if expected is None else expected, members(path) - {"PKG-INFO"}
     yield from _differences(path, expected, found)
     yield from _common_complaints(path, "sdist", _read(path, f"{path.name.removesuffix('.tar.gz')}/PKG-INFO"))
 
 
 def complaints_of_wheel(path, package=ROOT / "src"):
-    """What is wrong with a wheel of the package in a folder."""
+    """Yield the problems of a wheel of the package in a folder."""
     files = (file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     names = {file.relative_to(package).as_posix() for file in files}
     expected = {

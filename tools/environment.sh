@@ -46,9 +46,9 @@ else
     say "$doing $venv with pip (once; a minute or two)"
     with_pip
 fi
-told='import sys, warnings
-warnings.showwarning = lambda said, *where: print("rbrl:", said, file=sys.stderr)
+check='import sys, warnings
+warnings.showwarning = lambda message, *where: print("rbrl:", message, file=sys.stderr)
 import rbrl._loops'
-"$venv/bin/python" -c "$told" || { say "rbrl cannot be imported in $venv" && exit 1; }
+"$venv/bin/python" -c "$check" || { say "rbrl cannot be imported in $venv" && exit 1; }
 rm -f "$unfinished"
 touch "$venv/.ready"

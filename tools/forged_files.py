@@ -23,7 +23,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# A module that the files try to import: whether it was imported tells whether code of a file has run.
+# A module that the files try to import: if it was imported, code of a file has run.
 CANARY = "rbrl_canary"
 OURS = ("rbrl.estimators.rbrl", "RBRLClassifier")
 NUMBERS = itertools.count(1)
@@ -37,30 +37,30 @@ def text(value):
     return node("JsonNode", "builtins", "str", content=json.dumps(value), is_json=True)
 
 
-def listed(*items):
+def list_node(*items):
     return node("ListNode", "builtins", "list", content=list(items))
 
 
 def mapping(content, key_types=None):
-    """A dict; skops calls each of the types with its key."""
+    """Return a dict node; skops calls each of the types with its key."""
     types = [node("TypeNode", "builtins", "str") for _ in content] if key_types is None else key_types
-    return node("DictNode", "builtins", "dict", content=content, key_types=listed(*types))
+    return node("DictNode", "builtins", "dict", content=content, key_types=list_node(*types))
 
 
 def method(holder, name):
-    """Any attribute of anything, under the name of a class that we trust."""
+    """Return a node for any attribute of any object, under the name of a class that we trust."""
     return node("MethodNode", *OURS, content={"func": name, "obj": holder})
 
 
 def item(holder, key):
-    """An item of a dict, as an attribute of the steps of a pipeline."""
+    """Return a node for an item of a dict, as an attribute of the steps of a pipeline."""
     steps = {"steps": holder, "memory": text(None), "verbose": text(False)}
     pipeline = node("ObjectNode", "sklearn.pipeline", "Pipeline", content=mapping(steps))
     return method(method(pipeline, "named_steps"), key)
 
 
 def builtin(name):
-    """A function of Python, by way of the globals of a method of ours."""
+    """Return a node for a function of Python, from the globals of one of our methods."""
     variables = method(method(node("TypeNode", *OURS), "fit"), "__globals__")
     return item(item(variables, "__builtins__"), name)
 
@@ -72,7 +72,7 @@ def partial(function, *arguments):
 
 
 def code_nodes():
-    """Nodes that run code where skops builds them, by name."""
+    """Return, by name, the nodes that run code when skops builds them."""
     loss = node("LossNode", CANARY, "Loss", content=mapping({}))
     loss["__reduce__"] = {"args": node("TupleNode", "builtins", "tuple", content=[])}
     seeds = {"bit_generator": mapping({"bit_generator": text(CANARY)}), "seed_seq": mapping({})}
@@ -85,12 +85,12 @@ def code_nodes():
 
 
 def sealed(archive):
-    """The file of an archive, with the checksum that it must have."""
+    """Return the file of an archive, with the checksum that it must have."""
     return b"rbrl model 1\n" + hashlib.sha256(archive).hexdigest().encode() + b"\n" + archive
 
 
 def with_schema(archive, change):
-    """The archive with another schema: what `change` returns, or the one that it has changed."""
+    """Return the archive with another schema: the result of `change`, or the schema that it changed in place."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
@@ -103,7 +103,7 @@ def with_schema(archive, change):
 
 
 def code_files():
-    """Model files that run code, by name: a sound model, and beside it the node."""
+    """Return model files that run code, by name: each has a sound model and a forged node."""
     import numpy as np
     import skops.io
 
@@ -118,14 +118,14 @@ def code_files():
 
 
 def answers(folder):
-    """What `rbrl.load` does with each file."""
+    """Return what `rbrl.load` does with each file."""
     import numpy as np
 
     import rbrl
 
     Path(folder, f"{CANARY}.py").write_text("class Loss: pass\n", encoding="utf-8")
     sys.path.insert(0, str(folder))
-    # A file that has a function of numpy.random called could name any of them.
+    # A file that can call one function of numpy.random could call any of them.
     setattr(np.random, CANARY, lambda *_: __import__(CANARY))
     found = {}
     for name, content in code_files().items():
@@ -142,12 +142,12 @@ def answers(folder):
 
 
 def allowed_versions():
-    """The versions of the index that pyproject.toml allows, oldest first."""
+    """Return the versions of the index that pyproject.toml allows, oldest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (bound,) = (name.partition(">=")[2] for name in project["dependencies"] if name.startswith("skops"))
-    asked = [sys.executable, "-m", "pip", "index", "versions", "skops"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    listed_versions = re.search(r"Available versions: (.*)", told)[1].split(", ")
+    command = [sys.executable, "-m", "pip", "index", "versions", "skops"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed_versions = re.search(r"Available versions: (.*)", answer)[1].split(", ")
     return [version for version in reversed(listed_versions) if release(version) >= release(bound)]
 
 
@@ -155,8 +155,8 @@ def release(version):
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
-def tried(version, folder):
-    """What each file does in a process of its own with a version of skops."""
+def load_with(version, folder):
+    """Load each file in a process of its own with a version of skops, and return the outcomes."""
     packages = Path(folder, version)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages)]
     subprocess.run([*command, f"skops=={version}"], check=True)
@@ -168,7 +168,7 @@ def tried(version, folder):
     if done.returncode:
         sys.exit(f"skops {version} did not answer:\n{done.stderr}")
     used, found = json.loads(done.stdout.splitlines()[-1])
-    assert used == version, f"asked for skops {version}, found {used}"
+    assert used == version, f"expected skops {version}, found {used}"
     return found
 
 
@@ -178,7 +178,7 @@ def main(versions):
     harmless = True
     with tempfile.TemporaryDirectory() as folder:
         for version in versions or allowed_versions():
-            found = tried(version, folder)
+            found = load_with(version, folder)
             print(f"{version:10}" + "".join(f"{found[name]:11}" for name in names), flush=True)
             harmless &= set(found.values()) == {"refused"}
     return 0 if harmless else 1

@@ -1,9 +1,9 @@
-"""The examples of the gallery: run them without a screen, write their figures, and say what each one costs.
+"""Run the examples of the gallery without a screen, write their figures, and print the seconds of each.
 
     python tools/gallery.py FOLDER [NAME...]        NAME as in examples/plot_NAME.py; without one, all of them
 
-Sphinx-Gallery shows the figures that pyplot knows. Those that rbrl returns it does not, so that drawing one changes nothing
-elsewhere; with `image_scrapers = ("gallery",)` in the configuration of Sphinx all of them are shown.
+Sphinx-Gallery shows the figures that pyplot knows. pyplot does not know the figures that rbrl returns, so that drawing one
+has no global effect; with `image_scrapers = ("gallery",)` in the configuration of Sphinx all of them are shown.
 """
 
 import contextlib
@@ -21,14 +21,14 @@ from matplotlib._pylab_helpers import Gcf
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Figures that pyplot has known: a variable of an earlier block is still there in the next.
+# Figures that were shown before: a variable of an earlier block is still there in the next.
 SHOWN: WeakSet[Figure] = WeakSet()
 EXAMPLES = {path.stem.removeprefix("plot_"): path for path in Path(__file__).parents[1].glob("examples/plot_*.py")}
 
 
 @dataclass(frozen=True)
 class Run:
-    """What an example printed and drew, and the processor seconds that it took."""
+    """Output and figures of an example, and the processor seconds that it took."""
 
     printed: str
     figures: list[Figure]
@@ -49,7 +49,7 @@ def run(path):
 
 
 def show(variables):
-    """Let pyplot know of the figures among variables that it never knew."""
+    """Register with pyplot the figures among variables that it does not know."""
     SHOWN.update(plt.figure(number) for number in plt.get_fignums())
     for value in variables.values():
         if isinstance(value, Figure) and value not in SHOWN:
@@ -59,7 +59,7 @@ def show(variables):
 
 
 def show_and_scrape(block, block_vars, gallery_conf):
-    """Figures of a code block for Sphinx-Gallery, pyplot's and others."""
+    """Return the figures of a code block to Sphinx-Gallery, pyplot's and others."""
     from sphinx_gallery.scrapers import matplotlib_scraper
 
     show(block_vars["example_globals"])
@@ -67,11 +67,12 @@ def show_and_scrape(block, block_vars, gallery_conf):
 
 
 def _get_sg_image_scraper():
-    """What Sphinx-Gallery asks a module for that is named among its scrapers."""
+    """Return the scraper; Sphinx-Gallery looks for this function in a module that is named among its scrapers."""
     return show_and_scrape
 
 
 def main(folder, *names):
+    Path(folder).mkdir(parents=True, exist_ok=True)
     for name in names or sorted(EXAMPLES):
         done = run(EXAMPLES[name])
         for number, figure in enumerate(done.figures):

@@ -1,4 +1,4 @@
-"""The README as a package index shows it, where links to files of the repository lead nowhere.
+"""Convert the README for a package index, where relative links to files of the repository do not work.
 
 Where pyproject.toml has a project url `Source`, they become absolute, at the tag of the version; where it has none, the
 words of a link stay and the link goes. scikit-build-core calls `dynamic_metadata` when it builds: see pyproject.toml.
@@ -9,20 +9,20 @@ from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-# Its words may have an image among them.
+# The words of a link may contain an image.
 LINK = re.compile(r"(?P<image>!?)\[(?P<words>(?:[^\[\]]|!\[[^\[\]]*\]\([^()\s]+\))*)\]\((?P<target>[^()\s]+)\)")
 HTML_LINK = re.compile(r"(?:src|href)=[\"']?(?![a-z]+:)", re.IGNORECASE)
 
 
 def dynamic_metadata(settings, project):
-    """The field `readme` of the metadata of a project."""
+    """Return the field `readme` of the metadata of a project."""
     source = project.get("urls", {}).get("Source")
     text = for_index(README.read_text(encoding="utf-8"), source and source.rstrip("/"), project["version"])
     return {"readme": {"content-type": "text/markdown", "text": text}}
 
 
 def for_index(text, source, version):
-    """Markdown whose links are absolute, or words; blocks of code stay as they are."""
+    """Return Markdown with absolute links, or with the words of a link alone; blocks of code stay as they are."""
     parts = FENCE.split(text)
     for i in range(0, len(parts), 2):
         if found := HTML_LINK.search(parts[i]):

@@ -1,8 +1,8 @@
-"""Open every page of the site in Chromium, on a telephone and on a desk: does it fit, load and stay on this machine?
+"""Open every page of the site in Chromium, at the width of a phone and of a desktop, and report problems.
 
     make docs && python tools/look_at_site.py [PAGE...]         PAGE as in guide.html; without one, all of them
 
-What is wider than the page, a script that fails, a file that is not there and a request to another machine are told, each
+Content wider than the page, a failing script, a missing file and a request to another machine are reported, each
 in a line; the exit code is then 1. With PICTURES=folder in the environment it also takes a picture of every page, at both
 widths, light and dark.
 """
@@ -18,9 +18,9 @@ sys.path.insert(0, str(ROOT / "tests/experiments"))
 import chromium  # noqa: E402 - found by the line above
 
 WIDTHS = {"phone": 390, "desk": 1280}
-# What Sphinx makes of the source, and templates of the theme.
+# Pages that Sphinx makes from the source, and templates of the theme.
 SKIPPED = ("_modules", "_static", "_downloads")
-# How far the page, or what it says in no box that scrolls by itself, reaches beyond the right edge; 0 where all fits.
+# Pixels that the page, or content outside of scrolling boxes, reaches beyond the right edge; 0 if all fits.
 TOO_WIDE = """(() => {
     const root = document.documentElement
     const scrolls = node => node && !node.matches('article') &&
@@ -37,13 +37,13 @@ def pages():
 
 
 def troubles(browser, name, width):
-    """What is wrong with a page at a width, a line each."""
+    """Return the problems of a page at a width, one line each."""
     browser.messages.clear()
     browser.open(SITE / name, width=width)
     if wide := browser.run(TOO_WIDE):
         yield f"wider than the page: {wide}"
     for message in browser.messages:
-        # The theme tells the console which mode it is in.
+        # The theme prints its mode to the console.
         if message.get("type") != "log":
             yield str(message)[:200]
 

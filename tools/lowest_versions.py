@@ -1,4 +1,4 @@
-"""Print the lowest versions that pyproject.toml allows of what rbrl and its tests need, as constraints for pip or uv."""
+"""Print the lowest versions of the requirements in pyproject.toml, as constraints for pip or uv."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ NAME, EXTRAS, BOUND = r"([A-Za-z0-9_.-]+)", r"(?:\[[^\]]*\])?", r">=([0-9.]+)"
 
 
 def lowest(requirement):
-    """ "numpy>=2.2" as "numpy==2.2"; a requirement of another form is refused, since nobody would test its bound."""
+    """Return "numpy>=2.2" as "numpy==2.2"; a requirement of another form is refused, since its bound would stay untested."""
     match = re.fullmatch(NAME + EXTRAS + BOUND, requirement.replace(" ", ""))
     if match is None:
         sys.exit(f"A requirement in pyproject.toml must be NAME>=VERSION. Got {requirement!r} instead.")

@@ -55,7 +55,7 @@ DEAD, ALIVE = ("killed", "timed out"), ("survived", "uncovered")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests said of a mutant."""
+    """Result of the tests for a mutant."""
 
     status: str
     tests_run: int = 0
@@ -65,14 +65,14 @@ class Outcome:
 
 
 class Judge:
-    """Runs the tests of mutants, and knows which tests can be believed."""
+    """A runner of the tests of mutants, which ignores tests that fail on the unchanged source."""
 
     def __init__(self, maps, most, seconds):
         self.maps, self.most, self.seconds = maps, most, seconds
         self.sound, self.unsound = set(), set()
 
     def judge(self, copy, package, mutant):
-        """The outcome of one mutant; the copy is as before afterwards."""
+        """Return the outcome of one mutant, and restore the copy."""
         covering = self.covering(package, mutant)
         if not covering:
             return Outcome("uncovered")
@@ -86,7 +86,7 @@ class Judge:
                 return Outcome(status, len(tests), len(covering), time.perf_counter() - started, test)
 
     def attempt(self, copy, mutant, tests):
-        """(status, killing test); no status if a test failed that fails on the unchanged source too."""
+        """Return (status, killing test); no status if the failed test fails on the unchanged source, too."""
         names = [test.name for test in tests]
         path = copy.folder / mutant.file
         source = path.read_text(encoding="utf-8")
@@ -103,7 +103,7 @@ class Judge:
         return ("killed", failed or "import") if self.believe(copy, suspects) else (None, "")
 
     def believe(self, copy, names):
-        """Whether tests pass on the unchanged source, apart from the others of their file."""
+        """Return True if tests pass on the unchanged source without the others of their file."""
         unknown = [name for name in names if name not in self.sound]
         if unknown:
             code, failed = copy.test(unknown)
@@ -114,7 +114,7 @@ class Judge:
         return True
 
     def covering(self, package, mutant):
-        """The tests of a mutant in the order to run them; of a line that runs at import, those of its file."""
+        """Return the tests of a mutant in the order to run them; for a line that runs at import, those of its file."""
         lines = (mutant.first, mutant.last) if mutant.in_function else ()
         tests = [test for covering in self.maps for test in covering.covering(mutant.file, *lines)]
         return in_order(tests, Path(package).stem, Path(mutant.file).stem)
@@ -134,7 +134,7 @@ class Results:
         self.path, self.source = path, source
 
     def read(self):
-        """The lines of this source by the key of their mutant; the last one counts."""
+        """Return the lines of this source by the key of their mutant; the last one counts."""
         if not self.path.exists():
             return {}
         with self.path.open(encoding="utf-8", newline="") as file:
@@ -156,7 +156,7 @@ class Results:
 
 
 def equivalents(path):
-    """The listed mutants that mean the same as the original: (file, original, mutated) and the reason."""
+    """Return the listed mutants that are equivalent to the original: (file, original, mutated) and the reason."""
     if not path.exists():
         return {}
     listed = tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])
@@ -164,12 +164,12 @@ def equivalents(path):
 
 
 def outdated(reasons, files):
-    """The listed mutants whose original line is no longer in the source."""
+    """Return the listed mutants whose original line is no longer in the source."""
     return [key for key in reasons if key[1] not in one_line(files.get(key[0], b"").decode())]
 
 
 def mutants_by_package(packages, source, files):
-    """All mutants of each package, a folder or a file of the source or any other path of the repository."""
+    """Return all mutants of each package, which is a folder or file of the source or of the repository."""
     found = {}
     for package in packages:
         inside = next((p for p in (f"{source}/{package}".rstrip("/"), package) if (ROOT / p).exists()), None)
@@ -182,12 +182,12 @@ def mutants_by_package(packages, source, files):
 
 
 def to_judge(line, again):
-    """Whether a mutant's line of results leaves it to be judged; one without tests may have got one since."""
+    """Return True if a mutant has to be tested according to its line of results; one without tests may have one now."""
     return line is None or line["status"] == "uncovered" or (again and line["status"] in ALIVE)
 
 
 def judge_all(waiting, judge, results, copies, jobs):
-    """Judge (package, mutant) pairs, several at a time."""
+    """Test (package, mutant) pairs, several at a time."""
     writing, numbers = Lock(), count(1)
 
     def run(pair):
@@ -211,7 +211,7 @@ def judge_all(waiting, judge, results, copies, jobs):
 
 
 def summary(drawn, lines, reasons):
-    """What to print in the end: the share killed in each package, the survivors, and apart the equivalent ones."""
+    """Return the final text: the share killed in each package, the survivors, and the equivalent ones apart."""
     texts = ["| package | mutants | killed | share |", "|---|---|---|---|"]
     survivors, same, total = [], [], Counter()
     for package, mutants in drawn.items():
@@ -246,13 +246,13 @@ def parsed(arguments):
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage="mutants.py [options]"
     )
     parser.add_argument("--count", type=int, default=80, help="mutants to draw (80)")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draw (0)")
     parser.add_argument("--packages", nargs="+", default=PACKAGES, help=f"folders or files ({' '.join(PACKAGES)})")
     parser.add_argument("--source", default="src/rbrl", help="folder of the package (src/rbrl)")
     parser.add_argument("--tests", nargs="+", default=["tests"], help="files or folders of tests (tests)")
-    parser.add_argument("--most", type=int, default=40, help="tests of a mutant, at most (40)")
-    parser.add_argument("--seconds", type=float, default=120, help="of tests of a mutant, at most (120)")
-    parser.add_argument("--again", action="store_true", help="try those that survived once more")
+    parser.add_argument("--most", type=int, default=40, help="most tests of a mutant (40)")
+    parser.add_argument("--seconds", type=float, default=120, help="most seconds of the tests of a mutant (120)")
+    parser.add_argument("--again", action="store_true", help="test surviving mutants again")
     parser.add_argument("--jobs", type=int, default=1, help="tests to run at a time (1)")
     parser.add_argument("--results", type=Path, default=STORE / "results.csv", help="file (.mutants/results.csv)")
     return parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Where a source file can be changed so that a good test notices: small edits of its text, found in its syntax tree.
+"""Find small edits of a source file that a good test detects, from its syntax tree.
 
 Nothing of messages, documentation, types or reports on progress is changed: a test need not hold on to these.
 """
@@ -58,11 +58,11 @@ class Mutant:
     file : str
         Path of the file, as it was given.
     kind : str
-        What is changed: comparison, arithmetic, constant, ...
+        Kind of the change: comparison, arithmetic, constant, ...
     start, end : int
         The bytes of the source that are replaced.
     text : str
-        What they are replaced by.
+        Text that replaces them.
     line : int
         Line where the change begins, from 1.
     first, last : int
@@ -87,17 +87,17 @@ class Mutant:
 
     @property
     def key(self):
-        """What tells it from the other mutants of the same source."""
+        """Key that distinguishes it from the other mutants of the same source."""
         return (self.file, str(self.start), str(self.end), self.text)
 
     def apply(self, source):
-        """The changed source."""
+        """Return the changed source."""
         data = source.encode()
         return (data[: self.start] + self.text.encode() + data[self.end :]).decode()
 
 
 def mutants_of(source, file):
-    """All mutants of a source text, in the order of their place.
+    """Return all mutants of a source text, in the order of their place.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def mutants_of(source, file):
 
 
 def draw(mutants, count, seed):
-    """`count` mutants, from each package in proportion to how many it has.
+    """Draw `count` mutants, from each package in proportion to its number of mutants.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def draw(mutants, count, seed):
 
 
 def one_line(text):
-    """A text with its white space made single."""
+    """Return a text with single spaces."""
     return " ".join(text.split())
 
 
@@ -159,7 +159,7 @@ def _parses(source):
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects the mutants of a tree; what is not to be changed is not visited."""
+    """A visitor that collects the mutants of a tree, and skips the parts that stay unchanged."""
 
     def __init__(self, source, file):
         self.source, self.file, self.found = source.encode(), file, []
@@ -180,7 +180,7 @@ class _Finder(ast.NodeVisitor):
         return self.source[start:end].decode()
 
     def operator(self, left, right, pattern):
-        """The bytes of the operator between two nodes, in brackets, blanks and comments."""
+        """Return the bytes of the operator between two nodes, in brackets, blanks and comments."""
         start, end = self.span(left)[1], self.span(right)[0]
         gap = re.sub(rb"#[^\n]*", lambda comment: b" " * len(comment[0]), self.source[start:end])
         match = re.search(pattern.encode(), gap)
@@ -252,7 +252,7 @@ class _Finder(ast.NodeVisitor):
         self.visit(node.test)
 
     def leave_alone(self, node):
-        """Messages, texts and imports."""
+        """Skip messages, texts and imports."""
 
     visit_Raise = visit_JoinedStr = visit_Import = visit_ImportFrom = leave_alone
 
@@ -294,7 +294,7 @@ class _Finder(ast.NodeVisitor):
     visit_IfExp = visit_While
 
     def negate(self, test):
-        """`not` before a condition, unless a change of its only operator does the same."""
+        """Add `not` before a condition, unless a change of its only operator does the same."""
         alone = isinstance(test, ast.Compare) and len(test.ops) == 1
         if not (alone or isinstance(test, (ast.Constant, ast.NamedExpr)) or _is_not(test)):
             start, end = self.span(test)
@@ -359,19 +359,19 @@ class _Finder(ast.NodeVisitor):
 
 
 def _header(statement):
-    """First and last line of a statement without the statements inside it."""
+    """Return the first and last line of a statement without the statements inside it."""
     inside = [child.lineno for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
     last = max(statement.lineno, min(inside) - 1) if inside else statement.end_lineno
     return statement.lineno, last
 
 
 def _name(node):
-    """The last part of a dotted name, "" if it is none."""
+    """Return the last part of a dotted name, or "" for another expression."""
     return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def _says(call):
-    """Whether a call reports something to a person."""
+    """Return True if a call only shows a message."""
     return bool(SAYS.match(_name(call.func)))
 
 

@@ -19,7 +19,7 @@ class Copy:
     ----------
     folder : Path
     files : dict of str to bytes
-        What it shall hold: names relative to the repository, and their content.
+        Files that it holds: names relative to the repository, and their content.
     """
 
     def __init__(self, folder, files):
@@ -27,7 +27,7 @@ class Copy:
         self.restore()
 
     def restore(self):
-        """Make it equal to the repository; files that are equal keep their time, and so what was compiled of them."""
+        """Make it equal to the repository; equal files keep their time, so their compiled files stay valid."""
         for path in [path for path in self.folder.rglob("*.py") if path.is_file()]:
             if path.relative_to(self.folder).as_posix() not in self.files:
                 path.unlink()
@@ -38,7 +38,7 @@ class Copy:
                 path.write_bytes(content)
 
     def run(self, command, seconds=None):
-        """Run a Python command here: (exit code, or None when it took too long; what it printed)."""
+        """Run a Python command in the copy; return (exit code, or None after the time limit; its output)."""
         process = subprocess.Popen(
             [sys.executable, *command],
             cwd=self.folder,
@@ -61,7 +61,10 @@ class Copy:
         return process.returncode, printed
 
     def environment(self):
-        """One thread, no compiled source (a change within a second would go unseen), and this copy's package first."""
+        """Return an environment with one thread and this copy's package first.
+
+        Python writes no bytecode, which would hide a change within a second.
+        """
         given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         others = [path for path in given if path and Path(path).resolve() != ROOT / "src"]
         paths = os.pathsep.join([str(self.folder / "src"), *others])
@@ -69,14 +72,14 @@ class Copy:
         return os.environ | threads | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
     def test(self, names, seconds=None):
-        """Run tests until one fails: (exit code or None, name of the test that failed or "")."""
+        """Run tests until one fails; return (exit code or None, name of the failed test or "")."""
         options = ["-q", "-x", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
         code, printed = self.run(["-m", "pytest", *options, *names], seconds)
         return code, failed_test(printed, names)
 
 
 def failed_test(printed, names):
-    """The test that pytest's summary says has failed; "" if it is none of these."""
+    """Return the failed test in pytest's summary, or "" if it is none of these."""
     for line in printed.splitlines():
         if match := re.match(r"(?:FAILED|ERROR) (.*)", line):
             fits = [name for name in names if match[1] == name or match[1].startswith(f"{name} - ")]
@@ -86,7 +89,7 @@ def failed_test(printed, names):
 
 
 def repository_files():
-    """Content of the files that git knows or would add."""
+    """Return the content of the files that git knows or would add."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
     )
@@ -95,7 +98,7 @@ def repository_files():
 
 
 def digest(files):
-    """A name made from the content of files."""
+    """Return a name made from the content of files."""
     found = hashlib.sha256()
     for name, content in sorted(files.items()):
         found.update(f"{name} {len(content)}\n".encode() + content)

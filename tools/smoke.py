@@ -1,4 +1,4 @@
-"""Use an installed rbrl as a stranger does first: fit, predict, save and load, on real data; and say what ran.
+"""Use an installed rbrl once: fit, predict, save and load, on real data; print the versions.
 
 The package must be the installed one, compiled, and away from its sources.
 """

@@ -1,4 +1,4 @@
-"""Trace how far a reader must walk to follow one fit through the package.
+"""Trace the functions and files that a fit passes through.
 
 Traces four calls on yeast: the fit of a linear model, of a kernel model, of a linear model over shards, and a
 comparison of two methods. For each call it counts
@@ -38,7 +38,7 @@ COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass
-class Way:
+class CallPath:
     """The functions and files that a call passed through.
 
     Attributes
@@ -46,7 +46,7 @@ class Way:
     functions : dict of str to list of str
         Functions of each file, in the order of their first call. Files are relative to the folder of the package.
     calls : dict of (str, str) to set of (str, str)
-        For each pair (calling file, called file), the pairs (calling function, called function).
+        Pairs of functions for each pair (calling file, called file): (calling function, called function).
     """
 
     functions: dict = field(default_factory=dict)
@@ -71,11 +71,11 @@ class Way:
 
 
 class Tracer:
-    """A profile function that records the way through the files of one folder."""
+    """A profile function that records the calls in the files of one folder."""
 
     def __init__(self, folder):
         self.prefix = os.path.join(os.path.realpath(folder), "")
-        self.way = Way()
+        self.path = CallPath()
         self.files = {}
 
     def __call__(self, frame, event, argument):
@@ -84,12 +84,12 @@ class Tracer:
         if frame.f_code.co_name in COMPREHENSIONS:
             return
         file, function = called
-        functions = self.way.functions.setdefault(file, [])
+        functions = self.path.functions.setdefault(file, [])
         if function not in functions:
             functions.append(function)
         caller = self.caller(frame)
         if caller is not None and caller[0] != file:
-            self.way.calls[caller[0], file].add((caller[1], function))
+            self.path.calls[caller[0], file].add((caller[1], function))
 
     def caller(self, frame):
         """Return (file, function) of the nearest frame below that belongs to the folder, or None."""
@@ -125,7 +125,7 @@ def function_around(code):
 
 
 def trace(call, folder):
-    """Call `call()` and return its `Way` through the files of `folder`."""
+    """Call `call()` and return its `CallPath` through the files of `folder`."""
     tracer = Tracer(folder)
     before = sys.getprofile()
     threading.setprofile(tracer)
@@ -135,7 +135,7 @@ def trace(call, folder):
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
-    return tracer.way
+    return tracer.path
 
 
 def prepare_calls(package, scratch):
@@ -159,34 +159,32 @@ def prepare_calls(package, scratch):
     }
 
 
-def summarise(name, way):
+def summarise(name, path):
     """Return the line of totals of a call."""
     most = MOST_FUNCTIONS[name]
     bound = "" if most is None else f" (at most {most})"
-    pairs = len(way.mutual_pairs())
-    return (
-        f"{name}: {way.n_functions} functions{bound} in {len(way.functions)} files, {pairs} mutual pairs (none allowed)"
-    )
+    pairs = len(path.mutual_pairs())
+    return f"{name}: {path.n_functions} functions{bound} in {len(path.functions)} files, {pairs} mutual pairs (none allowed)"
 
 
-def as_markdown(ways):
+def as_markdown(paths):
     """Return the totals, and for each call its files with their functions and its mutual pairs."""
     lines = [
-        "# The way of a fit",
+        "# Call paths of a fit",
         "",
         "By `python tools/way_of_a_fit.py --write`; the script says what is counted.",
         "",
     ]
-    lines += [f"- {summarise(name, way)}" for name, way in ways.items()]
-    for name, way in ways.items():
+    lines += [f"- {summarise(name, path)}" for name, path in paths.items()]
+    for name, path in paths.items():
         lines += ["", f"## {name}", "", "| file | functions | in the order of their first call |", "|---|---|---|"]
-        for file, names in way.functions.items():
+        for file, names in path.functions.items():
             lines.append(f"| {file} | {len(names)} | {', '.join(f'`{function}`' for function in names)} |")
-        if way.mutual_pairs():
+        if path.mutual_pairs():
             lines += ["", "| from | to | calls |", "|---|---|---|"]
-        for first, second in way.mutual_pairs():
+        for first, second in path.mutual_pairs():
             for pair in ((first, second), (second, first)):
-                shown = ", ".join(f"`{a}` → `{b}`" for a, b in sorted(way.calls[pair]))
+                shown = ", ".join(f"`{a}` → `{b}`" for a, b in sorted(path.calls[pair]))
                 lines.append(f"| {pair[0]} | {pair[1]} | {shown} |")
     return "\n".join(lines) + "\n"
 
@@ -200,20 +198,20 @@ def main(arguments=None):
     parser.add_argument("--check", action="store_true", help="exit with code 1 if a bound is exceeded")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
-        ways = {}
+        paths = {}
         for name, call in prepare_calls(options.package.resolve(), Path(scratch)).items():
             if options.only in (None, name):
                 call()
-                ways[name] = trace(call, options.package)
-    if not all(way.functions for way in ways.values()):
+                paths[name] = trace(call, options.package)
+    if not all(path.functions for path in paths.values()):
         sys.exit(f"A call passed no file of {options.package}: was another copy of rbrl imported?")
     if options.write:
-        TABLE.write_text(as_markdown(ways), encoding="utf-8")
+        TABLE.write_text(as_markdown(paths), encoding="utf-8")
     elif options.check:
-        print("\n".join(summarise(name, way) for name, way in ways.items()))
+        print("\n".join(summarise(name, path) for name, path in paths.items()))
     else:
-        print(as_markdown(ways), end="")
-    exceeded = [f"{name}: {text}" for name, way in ways.items() for text in way.complaints(MOST_FUNCTIONS[name])]
+        print(as_markdown(paths), end="")
+    exceeded = [f"{name}: {text}" for name, path in paths.items() for text in path.complaints(MOST_FUNCTIONS[name])]
     if options.check and exceeded:
         sys.exit("\n".join(exceeded))
 

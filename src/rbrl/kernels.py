@@ -125,6 +125,19 @@ class KernelRows:
             np.exp(K, out=K)
         return K
 
+    def of_rows(self, index: Any) -> FloatArray:
+        """Return the kernel values between some of the rows Z and all of them.
+
+        Parameters
+        ----------
+        index : slice or array of int
+
+        Returns
+        -------
+        array (n_indexed, n_rows)
+        """
+        return self.values(self.Z[index])
+
     def _from_differences(self, X: Matrix) -> FloatArray:
         """Return the values of "rbf" as a product: a factor of the columns far from 0, and of the others."""
         far = _far_columns(self._gamma, X) | _far_columns(self._gamma, self.Z)

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.binary_reductions import BinaryRelevance, CalibratedLabelRanking
-from rbrl.estimators.cpnl import CPNL
-from rbrl.estimators.ensembles import EnsembleOfChains, RAkEL
+from rbrl.estimators.chains import EnsembleOfChains
 from rbrl.estimators.ml_knn import MLkNN
 from rbrl.estimators.mlfe import MLFE
-from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
-from rbrl.estimators.reductions import LabelPowerset
+from rbrl.estimators.powersets import LabelPowerset, RAkEL
+from rbrl.estimators.rbrl import CPNL, BRLClassifier, RBRLClassifier
+from rbrl.estimators.reductions import BinaryRelevance, CalibratedLabelRanking
 from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
 __all__ = ["METHODS", "REGISTRY", "Method"]

@@ -1,6 +1,7 @@
-"""Problems that several benchmarks share, and how they write their results."""
+"""Problems and functions for results that several benchmarks share."""
 
 import csv
+import io
 import os
 import sys
 from datetime import UTC, datetime
@@ -16,10 +17,11 @@ from rbrl.datasets.catalogue import canonical_order, row_digests
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import SpectralDesign, eigen_design, with_constant
 from rbrl.problem.objective import Objective
+from studies.text_files import append_rows, read_text
 
 
 def folder(variable):
-    """A folder named by an environment variable; without it the benchmark says so and stops."""
+    """Return the folder that an environment variable names; without it, stop with a message."""
     path = os.environ.get(variable)
     if not path:
         sys.exit(f"{variable} is not set: this benchmark needs that folder of real data.")
@@ -27,7 +29,7 @@ def folder(variable):
 
 
 def first_model(**parameters):
-    """RBRL with the parameters of the paper, which all figures of the benchmarks are about, unless others are named."""
+    """Return RBRL with the parameters of the paper, which the benchmarks use unless they state others."""
     first = {
         "ridge": 1.0,
         "ranking": 0.1,
@@ -40,19 +42,19 @@ def first_model(**parameters):
 
 
 def golden_emotions():
-    """The authors' own split of emotions: 355 standardised rows, labels in {-1, +1}."""
+    """Return the authors' own split of emotions: 355 standardised rows, labels in {-1, +1}."""
     data = np.load(folder("RBRL_GOLDEN") / "emotions-split.npz")
     return data["X_train"].astype(float), data["Y_train"]
 
 
 def yeast():
-    """The source's own training rows of yeast, standardised on them, labels in {-1, +1}."""
+    """Return the source's own training rows of yeast, standardised, labels in {-1, +1}."""
     (X, Y), _ = datasets.load("yeast", data_home=folder("RBRL_DATA")).split("source")
     return StandardScaler().fit_transform(X), signed(Y)
 
 
 def dataset(name):
-    """A set of the catalogue, or the file NAME.npz in the folder RBRL_DATA, its rows in canonical order too."""
+    """Load a data set of the catalogue, or the file NAME.npz in the folder RBRL_DATA, with rows in canonical order."""
     home = folder("RBRL_DATA")
     if name in datasets.CARDS:
         return datasets.load(name, data_home=home)
@@ -61,13 +63,13 @@ def dataset(name):
 
 
 def part(name, seed=0):
-    """The 60 % part of a data set: dense features standardised, sparse ones as they are; labels in {-1, +1}."""
+    """Return the 60 % part of a data set: dense features standardised, sparse ones unchanged; labels in {-1, +1}."""
     (X, Y), _ = dataset(name).split(seed)
     return (X if sparse.issparse(X) else StandardScaler().fit_transform(X)), signed(Y)
 
 
 def signed(Y):
-    """Labels in {-1, +1}."""
+    """Return labels in {-1, +1}."""
     return np.where(np.asarray(Y) > 0, 1, -1).astype(np.int8)
 
 
@@ -77,7 +79,7 @@ def kernel_design(X):
 
 
 def linear_design(X):
-    """Features and a column of ones, in the eigenbasis of their covariance."""
+    """Return the design of features and a column of ones, in the eigenbasis of their covariance."""
     return eigen_design(with_constant(X))
 
 
@@ -88,7 +90,7 @@ def rbrl_objective(design, Y, ridge, ranking, nuclear):
 
 
 def markdown(rows):
-    """A table from dicts with equal keys."""
+    """Format a Markdown table from dicts with equal keys."""
     head = list(rows[0])
     lines = [head, ["---"] * len(head), *([str(row[key]) for key in head] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -106,17 +108,15 @@ def write_results(file, title, text, rows, after=""):
 
 
 def write_rows(file, columns, rows, mode="a"):
-    """Rows of a table that a benchmark can go on with; with the mode "w" they take the place of what was there."""
-    with file.open(mode, encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, columns, lineterminator="\n")
-        if out.tell() == 0:
-            writer.writeheader()
-        writer.writerows(rows)
+    """Add rows to a table that a benchmark can continue; with the mode "w" they replace the rows that it has."""
+    if mode == "w":
+        file.unlink(missing_ok=True)
+    append_rows(file, columns, rows)
 
 
 def read_rows(file, key):
-    """Rows that were written, by their values in the columns `key`."""
+    """Return the rows of a table by their values in the columns `key`."""
     if not file.exists():
         return {}
-    with file.open(encoding="utf-8", newline="") as lines:
-        return {tuple(row[name] for name in key): row for row in csv.DictReader(lines)}
+    lines = io.StringIO(read_text(file), newline="")
+    return {tuple(row[name] for name in key): row for row in csv.DictReader(lines)}

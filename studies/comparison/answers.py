@@ -1,4 +1,4 @@
-"""What the rows say: values by data set, ranks, tests, and the sentences that open the page."""
+"""Results of the comparison by data set: values, ranks, tests, seconds and failures."""
 
 import itertools
 from collections import Counter
@@ -72,13 +72,13 @@ def in_sentence(column: str) -> str:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class MetricComparison:
     """One metric over the data sets on which all ranked methods have a value.
 
     Parameters
     ----------
     column : str
-        Of the rows.
+        Column of the rows.
     table : DataFrame
         Data sets by methods.
     """
@@ -142,12 +142,12 @@ class Judgement:
 
 
 class Findings:
-    """Everything that is asked of the rows.
+    """Results that the page shows, computed from the rows.
 
     Parameters
     ----------
     rows : DataFrame
-        As `studies.comparison.rows.read` gives them.
+        Rows as `studies.comparison.rows.read` returns them.
     """
 
     def __init__(self, rows: pd.DataFrame) -> None:
@@ -165,7 +165,7 @@ class Findings:
 
     @staticmethod
     def _complete(rows: pd.DataFrame) -> list[tuple[str, int]]:
-        """(data set, split) on which all methods but the slow ones were tried."""
+        """Return the pairs (data set, split) on which all methods but the slow ones were tried."""
         wanted = {method.name for method in METHODS if not method.is_slow}
         groups = rows.groupby(["dataset", "split"]).method.agg(set)
         return [place for place, found in groups.items() if wanted <= found]
@@ -176,18 +176,18 @@ class Findings:
         return pd.Series([name for name, _ in self.complete]).value_counts().reindex(self.datasets)
 
     def values(self, column: str, variant: str = rules.TUNED, methods: Sequence[str] | None = None) -> pd.DataFrame:
-        """Means over splits, data sets by methods; NaN where there is none."""
+        """Return means over splits, data sets by methods; NaN where there is none."""
         found = self.ok[self.ok.variant == variant].pivot_table(column, "dataset", "method", aggfunc="mean")
         return found.reindex(index=self.datasets, columns=list(methods or self.ranked))
 
-    def judged(
+    def compare(
         self, column: str, variant: str = rules.TUNED, of_kind: str | None = None, methods: Sequence[str] | None = None
-    ) -> Judgement:
-        """A metric on the data sets, of one kind or of all, on which all these methods have a value."""
+    ) -> MetricComparison:
+        """Compare methods by a metric on the data sets, of one kind or of all, on which all have a value."""
         table = self.values(column, variant, methods)
         if of_kind is not None:
             table = table[[kind(name) == of_kind for name in table.index]]
-        return Judgement(column, table.dropna())
+        return MetricComparison(column, table.dropna())
 
     @cached_property
     def seconds(self) -> pd.DataFrame:
@@ -197,14 +197,14 @@ class Findings:
         return frame.assign(predict=tuned.predict_seconds.median(), megabytes=tuned.megabytes.median())
 
     def mean_seconds(self, variant: str) -> pd.Series:
-        """Processor seconds of search and fit: the geometric mean over the data sets, by method."""
+        """Return processor seconds of search and fit by method, as the geometric mean over the data sets."""
         found = self.ok[self.ok.variant == variant]
         took = (found.search_seconds + found.fit_seconds).groupby([found.method, found.dataset]).mean()
         return np.exp(np.log(took.clip(lower=1e-3)).groupby("method").mean())
 
     @cached_property
     def hours(self) -> pd.DataFrame:
-        """What each method took in all: cells, failures, processor minutes; those that were ended count with the limit."""
+        """Cells, failures and processor minutes of each method; a cell that was stopped counts with the limit."""
         rows = self.rows[self.rows.variant == rules.TUNED]
         default = self.rows[self.rows.variant == rules.DEFAULT].groupby("method").fit_seconds.sum()
         took = (rows.search_seconds + rows.fit_seconds.where(rows.params != "{}", 0.0)).groupby(rows.method).sum()
@@ -226,7 +226,7 @@ class Findings:
         return found[["dataset", "split", "method", "reason"]]
 
     def not_run(self) -> dict[str, int]:
-        """Cells of the rules without rows: how many of each slow method, data set with many labels, and split."""
+        """Count the cells without rows for each slow method, data set with many labels, and split."""
         known = set(zip(self.rows.dataset, self.rows.split, self.rows.method))
         missing: Counter[str] = Counter()
         for method, name, split in itertools.product(METHODS, rules.cost_order(), range(rules.SPLITS)):
@@ -235,24 +235,24 @@ class Findings:
             missing[what] += (name, split, method.name) not in known
         return {what: n for what, n in missing.most_common() if n}
 
-    def front(self, judgement: Judgement) -> list[str]:
-        """Methods than which no other is both quicker and better ranked, the quickest first."""
-        time = self.seconds[rules.TUNED].reindex(judgement.table.columns)
+    def front(self, comparison: MetricComparison) -> list[str]:
+        """Return the methods for which no other is both quicker and better ranked, the quickest first."""
+        time = self.seconds[rules.TUNED].reindex(comparison.table.columns)
         best, found = np.inf, []
         for name in time.sort_values(kind="stable").index:
-            if judgement.ranks[name] < best:
-                best = judgement.ranks[name]
+            if comparison.ranks[name] < best:
+                best = comparison.ranks[name]
                 found.append(str(name))
         return found
 
     def threshold_gains(self, column: str, rule: str) -> pd.Series:
-        """Median over data sets of what a learned threshold gains over the method's own rule, by method."""
+        """Return the gain of a learned threshold over the method's own rule, by method: the median over data sets."""
         gain = self.values(rules.column(column, rule)) - self.values(column)
         return gain.median()
 
 
 def names(methods: Sequence[str], last: str = "and") -> str:
-    """Methods by their titles, as a list in a sentence.
+    """Join the titles of methods to a list in a sentence.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from studies.comparison.tasks import Task
 
 @dataclass
 class Predicted:
-    """What a fitted method says of rows, what it took (processor seconds), and the cut that its scores are made for."""
+    """Predictions of a fitted method, its processor seconds, and the threshold that its scores are made for."""
 
     scores: Any
     labels: Any
@@ -45,7 +45,7 @@ class Tried:
 
 
 def fit_and_predict(method: Method, point: Point, seed: int, X: Any, Y: Any, X_test: Any) -> Predicted:
-    """Fit a method and ask it about other rows.
+    """Fit a method and predict the labels of other rows.
 
     Labels that all rows of Y share or lack are not given to it: they come first or last, with probability 1 or 0.
     """
@@ -60,24 +60,24 @@ def fit_and_predict(method: Method, point: Point, seed: int, X: Any, Y: Any, X_t
         predicted = time.process_time()
         labels = estimator.predict(X_test)
         probabilities = probabilities_of(estimator, X_test) if hasattr(estimator, "predict_proba") else None
-    said = getattr(estimator, "answer_", {})
+    answer = getattr(estimator, "answer_", {})
     labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
     always = Y.all(axis=0)
     low, high = scores.min() - 1.0, scores.max() + 1.0
     return Predicted(
-        _widened(scores, varies, np.where(always, high, low)),
-        _widened(labels.astype(np.int64), varies, always.astype(np.int64)),
-        None if probabilities is None else _widened(probabilities, varies, always.astype(float)),
-        said.get("fit_seconds", fitted - started),
-        said.get("predict_seconds", predicted - fitted),
+        _add_constant_labels(scores, varies, np.where(always, high, low)),
+        _add_constant_labels(labels.astype(np.int64), varies, always.astype(np.int64)),
+        None if probabilities is None else _add_constant_labels(probabilities, varies, always.astype(float)),
+        answer.get("fit_seconds", fitted - started),
+        answer.get("predict_seconds", predicted - fitted),
         float(getattr(estimator, "gap_", math.nan)),
         0.0 if hasattr(estimator, "decision_function") else 0.5,
-        said.get("megabytes", 0.0),
+        answer.get("megabytes", 0.0),
     )
 
 
-def _widened(found: Any, varies: Any, others: Any) -> Any:
-    """Columns of the labels that vary, with constants for the others."""
+def _add_constant_labels(found: Any, varies: Any, others: Any) -> Any:
+    """Return the columns of the labels that vary, with constants for the others."""
     whole = np.tile(others, (len(found), 1))
     whole[:, varies] = found
     return whole
@@ -95,7 +95,7 @@ def try_point(method: Method, point: Point, task: Task) -> Tried:
     for held_out in task.folds:
         rest = np.setdiff1d(np.arange(len(task.Y)), held_out)
         rule = GlobalThreshold(start=tried.cut).fit(tried.scores[rest], task.Y[rest])
-        labels = _filled(rule.labels(tried.scores[held_out]), tried.scores[held_out], task)
+        labels = _fill_empty_rows(rule.labels(tried.scores[held_out]), tried.scores[held_out], task)
         values = evaluate(task.Y[held_out], labels, tried.scores[held_out], rules.CRITERION, rules.CONVENTION)
         for name, value in values.items():
             tried.values.setdefault(name, []).append(value)
@@ -103,18 +103,18 @@ def try_point(method: Method, point: Point, task: Task) -> Tried:
 
 
 def best(tried: list[Tried]) -> Tried:
-    """The point with the best mean of its ranks by the metrics of the criterion, the earlier one on ties."""
+    """Return the point with the best mean rank over the metrics of the criterion, the earlier one on ties."""
     if len(tried) == 1:
         return tried[0]
     means = np.array([[np.mean(one.values[name]) for one in tried] for name in rules.CRITERION])
     return tried[int(ranks(means, greater_is_better=True).mean(axis=0).round(9).argmin())]
 
 
-def judged(task: Task, found: Predicted, held_out: Tried) -> dict[str, float]:
-    """Every metric, labels by each of the rules."""
+def evaluate_rules(task: Task, found: Predicted, held_out: Tried) -> dict[str, float]:
+    """Evaluate every metric, with the labels of each rule."""
     labels = {rules.OWN: found.labels}
     for name, rule in ((rules.ONE, GlobalThreshold(start=found.cut)), (rules.EACH, LabelThresholds(start=found.cut))):
-        labels[name] = _filled(rule.fit(held_out.scores, task.Y).labels(found.scores), found.scores, task)
+        labels[name] = _fill_empty_rows(rule.fit(held_out.scores, task.Y).labels(found.scores), found.scores, task)
     values = evaluate(task.Y_test, None, found.scores, rules.SCORE_METRICS, rules.CONVENTION)
     for rule_name, one in labels.items():
         of_labels = evaluate(task.Y_test, one, None, rules.LABEL_METRICS, rules.CONVENTION)
@@ -125,8 +125,8 @@ def judged(task: Task, found: Predicted, held_out: Tried) -> dict[str, float]:
     return values
 
 
-def _filled(labels: Any, scores: Any, task: Task) -> Any:
-    """Labels by a learned threshold: where every training row has a label, no row is left without one."""
+def _fill_empty_rows(labels: Any, scores: Any, task: Task) -> Any:
+    """Give each row at least one label if every training row has one."""
     if task.never_empty:
         empty = ~labels.any(axis=1)
         labels[empty, scores[empty].argmax(axis=1)] = 1
@@ -134,13 +134,13 @@ def _filled(labels: Any, scores: Any, task: Task) -> Any:
 
 
 def do_cell(method: Method, task: Task) -> list[dict[str, Any]]:
-    """The rows of a cell: the method as it comes, and as its search chose among its points."""
+    """Return the two rows of a cell: the method with its defaults, and as its search chose among its points."""
     at_start = _peak_megabytes()
     default = fit_and_predict(method, method.points[0], task.split, task.X, task.Y, task.X_test)
     tried = [try_point(method, method.points[0], task)]
     spent = default.fit_seconds + tried[0].seconds
     for point in method.points[1:]:
-        # One more point and the fit of the chosen one must be within the budget, as far as can be foretold.
+        # One more point and the fit of the chosen one must fit into the budget, as far as this is known beforehand.
         if spent + max(one.seconds for one in tried) + default.fit_seconds > rules.BUDGET_SECONDS:
             break
         tried.append(try_point(method, point, task))
@@ -155,9 +155,9 @@ def do_cell(method: Method, task: Task) -> list[dict[str, Any]]:
     for variant, found, held_out, n_points, seconds in (
         (rules.DEFAULT, default, tried[0], 1, 0.0), (rules.TUNED, tuned, chosen, len(tried), search),
     ):  # fmt: skip
-        said = {"variant": variant, "status": "ok", "reason": "", "params": dict(held_out.point), "n_points": n_points}
+        facts = {"variant": variant, "status": "ok", "reason": "", "params": dict(held_out.point), "n_points": n_points}
         took = {"search_seconds": seconds, "fit_seconds": found.fit_seconds, "predict_seconds": found.predict_seconds}
-        rows.append(said | took | {"megabytes": megabytes, "gap": found.gap} | judged(task, found, held_out))
+        rows.append(facts | took | {"megabytes": megabytes, "gap": found.gap} | evaluate_rules(task, found, held_out))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Random rows, computed anew: do they say what was recorded?"""
+"""Recompute random rows and compare them with the recorded ones."""
 
 import json
 import math
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from studies.comparison.cell import fit_and_predict, judged, try_point
+from studies.comparison.cell import evaluate_rules, fit_and_predict, try_point
 from studies.comparison.methods import BY_NAME
 from studies.comparison.tasks import make_task
 
 # Rows have six digits.
 DIGITS = 1e-5
-# Of a method without a certificate: another machine adds in another order, and a tie may fall another way.
+# For a method without a certificate: another machine sums in another order, which can change a tie.
 UNCERTIFIED = 0.005
 ALWAYS = ("ml-knn",)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A row that was computed anew: the metric that differs most, and what was allowed."""
+    """A recomputed row: the metric that differs most, and the allowed difference."""
 
     dataset: str
     split: int
@@ -32,22 +32,22 @@ class Checked:
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is within what is allowed."""
+        """True if the difference is allowed."""
         return self.difference <= self.allowed
 
 
 def sample(rows: pd.DataFrame, n: int = 10, seed: int = 0) -> pd.DataFrame:
-    """Random rows of cells that did not fail, ML-kNN's among them."""
+    """Draw random rows of cells that did not fail, ML-kNN's among them."""
     ok = rows[rows.status == "ok"]
     some = pd.concat([ok[ok.method == name].sample(1, random_state=seed) for name in ALWAYS])
     return pd.concat([some, ok.drop(some.index).sample(n - len(some), random_state=seed)])
 
 
 def check_row(row: pd.Series) -> Checked:
-    """Compute a row anew: the fit of its point, the thresholds from the folds, all metrics."""
+    """Recompute a row: the fit of its point, the thresholds from the folds, all metrics."""
     method, task, point = BY_NAME[row.method], make_task(row.dataset, int(row.split)), json.loads(row.params)
     found = fit_and_predict(method, point, task.split, task.X, task.Y, task.X_test)
-    values = judged(task, found, try_point(method, point, task))
+    values = evaluate_rules(task, found, try_point(method, point, task))
     # Numbers of labels, coverage's, are divided by the number of labels to be on the scale of the others.
     scale = {name: task.Y.shape[1] if name == "coverage" else 1 for name in values}
     differences = {
@@ -58,7 +58,7 @@ def check_row(row: pd.Series) -> Checked:
 
 
 def allowed(gap: float) -> float:
-    """How far a metric may be from the recorded one.
+    """Return the allowed difference of a metric from the recorded one.
 
     A certified model's objective is within `gap` of its optimum, so two solutions' scores differ by the order of its
     root, and no larger a share of pairs and labels may fall the other way.
@@ -72,12 +72,12 @@ def allowed(gap: float) -> float:
 
 
 def lines(checked: list[Checked]) -> list[str]:
-    """What was found, for people."""
-    said = [
+    """Return a line of text for each row, and a summary."""
+    found = [
         f"{'agrees ' if one.agrees else 'DIFFERS'}  {one.dataset} · split {one.split} · {one.method}, {one.variant}: "
         f"{one.metric} by {one.difference:.1e}, allowed {one.allowed:.1e}"
         for one in checked
     ]
     n_exact = sum(one.difference <= DIGITS for one in checked)
     agree = sum(one.agrees for one in checked)
-    return [*said, f"{agree} of {len(checked)} rows agree, {n_exact} of them to all digits that were recorded"]
+    return [*found, f"{agree} of {len(checked)} rows agree, {n_exact} of them to all digits that were recorded"]

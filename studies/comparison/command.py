@@ -12,21 +12,22 @@ ENVIRONMENTS = Path(__file__).resolve().parent / "environments"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m studies.comparison", description="Multi-label methods compared on equal terms."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    running = commands.add_parser("run", help="do the cells that have no rows yet")
+    running = commands.add_parser("run", help="run the cells that have no rows yet")
     for name, kind in (("dataset", str), ("method", str), ("split", int)):
         running.add_argument(f"--{name}", type=kind, action="append", help=f"only this {name}; may be given again")
     running.add_argument("--study", choices=["more-rows", "wide"], help="a study beside the main run; see RULES.md")
     running.add_argument("--jobs", type=int, default=1, help="cells at a time")
     commands.add_parser("environments", help="make the environments of methods that are commands")
-    writing = commands.add_parser("page", help="write docs/comparison.md, docs/comparison.html and the figures")
-    checking = commands.add_parser("check", help="compute random rows anew; exit code 1 if one differs")
-    checking.add_argument("--rows", type=int, default=10, help="how many")
-    checking.add_argument("--seed", type=int, default=0, help="which")
+    writing = commands.add_parser("page", help="write docs/comparison.md and its figures")
+    writing.add_argument("--html", type=Path, metavar="FILE", help="write them into one HTML file as well")
+    checking = commands.add_parser("check", help="recompute random rows; exit code 1 if one differs")
+    checking.add_argument("--rows", type=int, default=10, help="number of rows")
+    checking.add_argument("--seed", type=int, default=0, help="seed of the draw")
     for one in (running, writing, checking):
         one.add_argument("--results", type=Path, default=rows.FOLDER, help="folder of the rows")
     asked = parser.parse_args(arguments)
@@ -52,7 +53,7 @@ def _page(asked: argparse.Namespace) -> int:
     from studies.comparison.answers import Findings
     from studies.comparison.page import README, with_answers, write_pages
 
-    for path in write_pages(asked.results):
+    for path in write_pages(asked.results, html=asked.html):
         print(path)
     README.write_text(
         with_answers(README.read_text(encoding="utf-8"), Findings(rows.read(asked.results))), encoding="utf-8"
@@ -69,7 +70,7 @@ def _check(asked: argparse.Namespace) -> int:
 
 
 def _environments(asked: argparse.Namespace) -> int:
-    """A virtual environment for each file of requirements that has none."""
+    """Make a virtual environment for each file of requirements that has none."""
     for file in sorted(ENVIRONMENTS.glob("*.txt")):
         folder = file.with_suffix("")
         if not folder.exists():

@@ -25,21 +25,21 @@ class Method:
     Parameters
     ----------
     name : str
-        In rows.
+        Name in the rows.
     title : str
-        In tables and figures.
+        Title in tables and figures.
     package : str
-        Where it comes from.
+        Package that provides it.
     family : str
         Linear, kernel, trees, neighbours or network.
     build : callable
-        Gives an estimator from a point and a seed.
+        Function that returns an estimator for a point and a seed.
     points : tuple of dict
-        Of the search, in the order in which they are tried; the first one is the method as it comes.
+        Points of the search, in the order of the search; the first one is the method with its defaults.
     is_slow : bool
-        Run after all others, as far as time allows.
+        True for methods that run after all others, as far as time allows.
     wide : tuple of dict
-        Points of a wider search, for the study of what that changes; empty where there is none.
+        Points of a wider search, for the study of wider searches; empty if there is none.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Method:
 
 
 def decades(name: str, *values: float) -> tuple[Point, ...]:
-    """The method as it comes, then one parameter over powers of ten."""
+    """Return the method with its defaults, then one parameter over powers of ten."""
     return ({}, *({name: value} for value in values))
 
 

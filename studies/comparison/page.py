@@ -1,4 +1,4 @@
-"""The page: Markdown from a template, and the same as one HTML file."""
+"""The page of the comparison: Markdown from a template, and on request one HTML file of the same text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from studies.comparison.answers import (
     LABELS,
     SCORES,
     Findings,
-    Judgement,
+    MetricComparison,
     in_sentence,
     is_better_larger,
     title_of,
@@ -35,32 +35,30 @@ BEGIN, END = "<!-- comparison: written by `python -m studies.comparison page` --
 DETAILS = (SCORES, LABELS, "f1_macro_each", "ranking_loss")
 
 
-def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS) -> list[Path]:
-    """Write comparison.md, comparison.html and the figures."""
+def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS, html: Path | None = None) -> list[Path]:
+    """Write comparison.md and its figures, and all of it into one HTML file if `html` names one."""
     findings = Findings(rows.read(results))
     images = draw_all(findings, docs)
     text = render(findings, images, results)
-    page = to_page(text, {}, {})
-    return [
-        write_text(docs / "comparison.md", text),
-        write_text(docs / "comparison.html", page),
-        *(docs / place for place in images.values()),
-    ]
+    files = [write_text(docs / "comparison.md", text), *(docs / place for place in images.values())]
+    if html:
+        files.append(write_text(html, to_page(text, {}, {}, docs)))
+    return files
 
 
 def with_answers(readme: str, findings: Findings) -> str:
-    """The README with what the rows say in three sentences."""
+    """Return the README with three sentences from the rows."""
     before, _, rest = readme.partition(BEGIN)
     packages = {BY_NAME[name].package for name in findings.ranked}
     first = f"{len(findings.ranked)} methods of {len(packages)} packages on {len(findings.datasets)} data sets, "
     first += f"up to {rules.TRAIN_ROWS} training rows, by rules that were fixed before there were results to choose by:"
-    said = "\n".join(f"- {answer}" for answer in answers(findings)[:2])
+    found = "\n".join(f"- {answer}" for answer in answers(findings)[:2])
     more = "Which method for which data, what it costs, and where RBRL loses: [docs/comparison.md](docs/comparison.md)."
-    return f"{before}{BEGIN}\n{first}\n\n{said}\n\n{more}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{first}\n\n{found}\n\n{more}\n{END}{rest.partition(END)[2]}"
 
 
 def render(findings: Findings, images: dict[str, str], results: Path = rows.FOLDER) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     lines = [
@@ -71,7 +69,7 @@ def render(findings: Findings, images: dict[str, str], results: Path = rows.FOLD
 
 
 def _content(findings: Findings) -> dict[str, Any]:
-    scores, labels = findings.judged(SCORES), findings.judged(LABELS)
+    scores, labels = findings.compare(SCORES), findings.compare(LABELS)
     own = sorted(BY_NAME[name].package for name in findings.ranked)
     return {
         "rules": rules,
@@ -104,7 +102,7 @@ def _content(findings: Findings) -> dict[str, Any]:
 
 
 def _studies(findings: Findings, results: Path) -> dict[str, Any]:
-    """The two studies beside the main run, as far as they have rows."""
+    """Return the two studies beside the main run, as far as they have rows."""
     more, wide = (rows.read(results / name) for name in ("more-rows", "wide"))
     tables = [
         (title, _bare(study_table(findings, one)))
@@ -132,7 +130,7 @@ def _state(findings: Findings) -> str:
 
 
 def _rbrl_facts(findings: Findings) -> dict[str, float]:
-    """Figures that the text about RBRL's losses rests on."""
+    """Return the figures in the text about RBRL's losses."""
     table = findings.values(SCORES)
     dense = table[[kind(name) == "dense" for name in table.index]]
     sparse = table[[kind(name) == "sparse" for name in table.index]]
@@ -146,7 +144,7 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
         "sparse_best_curved": sparse[curved].max(axis=1).mean(),
         "dense_kernel": (dense["rbrl-rbf"] - dense["rbrl-linear"]).mean(),
         "sparse_kernel": (sparse["rbrl-rbf"] - sparse["rbrl-linear"]).mean(),
-        "own_place": list(findings.judged("f1_micro").ranks.index).index("rbrl-rbf") + 1,
+        "own_place": list(findings.compare("f1_micro").ranks.index).index("rbrl-rbf") + 1,
         "own_gain": gains["rbrl-rbf"],
         "other_gain": gains.median(),
         "ranking_term": (table["rbrl-linear"] - table["brl"]).mean(),
@@ -156,7 +154,7 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
 
 
 def _bare(table: Table) -> str:
-    """A table without its title, which stands above it already."""
+    """Return a table without its title, which the page has above it."""
     return to_markdown(table).partition("\n\n")[2]
 
 
@@ -167,7 +165,7 @@ def _table(name: str, columns: tuple[str, ...], lines: Sequence[tuple[Cell, ...]
 def rank_table(findings: Findings) -> Table:
     """Average ranks of the methods by the main metrics and others, with their times."""
     columns = (SCORES, LABELS, *OTHERS)
-    ranks = {column: findings.judged(column).ranks for column in columns}
+    ranks = {column: findings.compare(column).ranks for column in columns}
     best = {column: found.min() for column, found in ranks.items()}
     lines = []
     for name in ranks[SCORES].index:
@@ -175,17 +173,17 @@ def rank_table(findings: Findings) -> Table:
         took = findings.seconds.loc[name]
         lines.append((word(BY_NAME[name].title), *found, seconds(took[rules.TUNED]), seconds(took[rules.DEFAULT])))
     titles = [title_of(column).partition(",")[0] for column in columns]
-    return _table("ranks", ("Method", *titles, "Seconds, tuned", "as it comes"), lines)
+    return _table("ranks", ("Method", *titles, "Seconds, tuned", "default"), lines)
 
 
-def against_table(judgement: Judgement) -> Table:
+def against_table(comparison: MetricComparison) -> Table:
     """The best method beside each other one."""
     lines = []
-    for name, row in judgement.against(judgement.best).iterrows():
+    for name, row in comparison.against(comparison.best).iterrows():
         wins = word(f"{row.wins:.0f} : {row.losses:.0f}")
         figures = (number(row["median"]), number(row.effect, 2), word(p_text(row.p)))
         bayes = (number(row.better, 2), number(row.equivalent, 2), number(row.worse, 2))
-        lines.append((word(BY_NAME[str(name)].title), number(judgement.ranks[name], 1), wins, *figures, *bayes))
+        lines.append((word(BY_NAME[str(name)].title), number(comparison.ranks[name], 1), wins, *figures, *bayes))
     titles = (
         "Against",
         "Rank",
@@ -206,11 +204,11 @@ def kind_table(findings: Findings) -> Table:
     columns, tables = [], []
     for one in kinds:
         for column in (SCORES, LABELS):
-            judged = findings.judged(column, of_kind=one)
-            if len(judged.table):
-                columns.append(f"{KIND_WORDS[one]}: {in_sentence(column).partition(',')[0]} ({len(judged.table)})")
-                tables.append(judged.table.mean())
-    order = findings.judged(SCORES).ranks.index
+            compared = findings.compare(column, of_kind=one)
+            if len(compared.table):
+                columns.append(f"{KIND_WORDS[one]}: {in_sentence(column).partition(',')[0]} ({len(compared.table)})")
+                tables.append(compared.table.mean())
+    order = findings.compare(SCORES).ranks.index
     lines = []
     for name in order:
         found = (number(one[name], best=one[name] == one.max()) for one in tables)
@@ -219,10 +217,10 @@ def kind_table(findings: Findings) -> Table:
 
 
 def tuning_table(findings: Findings) -> Table:
-    """As it comes and tuned: means over data sets, and how often the search left the default."""
+    """Means over data sets with defaults and tuned, and the share of searches that left the default."""
     lines = []
     tuned = findings.ok[findings.ok.variant == rules.TUNED]
-    for name in findings.judged(SCORES).ranks.index:
+    for name in findings.compare(SCORES).ranks.index:
         part = tuned[tuned.method == name]
         found = []
         for column in (SCORES, LABELS):
@@ -234,14 +232,14 @@ def tuning_table(findings: Findings) -> Table:
             ]
         moved = (part.params != "{}").mean()
         lines.append((word(BY_NAME[name].title), *found, word(f"{moved:.0%}"), number(part.n_points.mean(), 1)))
-    figures = ("Average precision as it comes", "tuned", "gain", "Micro-F1 as it comes", "tuned", "gain")
+    figures = ("Average precision, default", "tuned", "gain", "Micro-F1, default", "tuned", "gain")
     return _table("tuning", ("Method", *figures, "Moved", "Points"), lines)
 
 
 def threshold_table(findings: Findings) -> Table:
     """Labels by each rule: means over data sets."""
     lines = []
-    for name in findings.judged(LABELS).ranks.index:
+    for name in findings.compare(LABELS).ranks.index:
         found = [
             number(findings.values(rules.column(metric, rule))[name].mean())
             for metric in ("f1_micro", "f1_macro", "subset_accuracy")
@@ -266,19 +264,19 @@ def probability_table(findings: Findings) -> Table:
 
 
 def cost_table(findings: Findings) -> Table:
-    """What each method took."""
+    """Cells, failures, time and memory of each method."""
     lines = []
     for name, row in findings.hours.iterrows():
         took = findings.seconds.reindex([name]).iloc[0]
         figures = (seconds(row.minutes), seconds(took["predict"]), seconds(took["megabytes"]))
         lines.append((word(BY_NAME[str(name)].title), count(int(row.cells)), count(int(row.failed)), *figures))
-    return _table("cost", ("Method", "Cells", "Failed", "Minutes in all", "Seconds to predict", "Megabytes"), lines)
+    return _table("cost", ("Method", "Cells", "Failed", "Minutes in total", "Seconds to predict", "Megabytes"), lines)
 
 
 def apart_table(findings: Findings) -> Table:
     """Methods that are not in the ranks: on the data sets that they have, beside the best ranked method there."""
     ranked = findings.values(SCORES)
-    best = findings.judged(SCORES).best
+    best = findings.compare(SCORES).best
     lines = []
     for name in findings.apart:
         own = findings.values(SCORES, methods=[name])[name].dropna()
@@ -297,7 +295,7 @@ def apart_table(findings: Findings) -> Table:
 
 
 def dataset_table(findings: Findings) -> Table:
-    """The data sets."""
+    """Sizes, domain and splits of the data sets."""
     lines = []
     for name in rules.cost_order():
         card = CARDS[name]
@@ -310,7 +308,7 @@ def dataset_table(findings: Findings) -> Table:
 
 def value_table(findings: Findings, column: str) -> Table:
     """Means over splits, data sets by methods."""
-    table = findings.values(column)[list(findings.judged(SCORES).ranks.index)]
+    table = findings.values(column)[list(findings.compare(SCORES).ranks.index)]
     best = table.max(axis=1) if is_better_larger(column) else table.min(axis=1)
     lines = [
         (word(dataset), *(number(value, best=value == best[dataset]) for value in row))
@@ -321,12 +319,12 @@ def value_table(findings: Findings, column: str) -> Table:
 
 def all_metrics_table(findings: Findings) -> Table:
     """Means over the data sets that all have, metrics by methods."""
-    order = list(findings.judged(SCORES).ranks.index)
+    order = list(findings.compare(SCORES).ranks.index)
     lines = []
     for column in rules.METRIC_COLUMNS:
         if _is_of_probabilities(column):
             continue
-        means = findings.judged(column).table.mean()[order]
+        means = findings.compare(column).table.mean()[order]
         best = means.max() if is_better_larger(column) else means.min()
         lines.append((word(title_of(column)), *(number(value, best=value == best) for value in means)))
     return _table("metrics", ("Metric", *(BY_NAME[name].title for name in order)), lines)
@@ -357,13 +355,13 @@ def _left_out(findings: Findings) -> list[str]:
 
 def _failures(findings: Findings) -> list[str]:
     """Failures by method and reason."""
-    said = []
+    lines = []
     for (method, reason), part in findings.failures.groupby(["method", "reason"]):
         where = ", ".join(dict.fromkeys(part.dataset))
-        said.append(f"{BY_NAME[method].title}, {len(part)} cells: {reason} ({where})")
-    return said
+        lines.append(f"{BY_NAME[method].title}, {len(part)} cells: {reason} ({where})")
+    return lines
 
 
 def _not_run(findings: Findings) -> list[str]:
-    """What the rules ask for and has no rows, the largest number of cells first."""
+    """Return the cells that the rules require but that have no rows, the largest number first."""
     return [f"{what} ({n} cells)" for what, n in findings.not_run().items()]

@@ -1,6 +1,5 @@
 """The rows of the comparison: a line for each data set, split, method and variant, in one file for each split."""
 
-import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from studies.comparison import rules
+from studies.text_files import append_rows
 
 FOLDER = Path(__file__).resolve().parent / "results"
 KEYS = ("dataset", "split", "method", "variant")
@@ -19,15 +19,11 @@ COLUMNS = (*KEYS, *FACTS, *rules.METRIC_COLUMNS, "version")
 
 
 def append(rows: Iterable[dict[str, Any]], folder: Path = FOLDER) -> None:
-    """Write the rows of a cell, all at once, behind those of its split."""
+    """Append the rows of a cell to the file of its split."""
     for row in rows:
-        path = folder / f"split-{row['split']}.csv"
-        is_new = not path.exists()
-        with open(path, "a", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-            if is_new:
-                writer.writeheader()
-            writer.writerow({name: _text(row.get(name)) for name in COLUMNS})
+        append_rows(
+            folder / f"split-{row['split']}.csv.gz", COLUMNS, [{name: _text(row.get(name)) for name in COLUMNS}]
+        )
 
 
 def _text(value: Any) -> str:
@@ -39,8 +35,8 @@ def _text(value: Any) -> str:
 
 
 def read(folder: Path = FOLDER) -> pd.DataFrame:
-    """All rows there are."""
-    files = sorted(folder.glob("split-*.csv"))
+    """Return all recorded rows."""
+    files = sorted(folder.glob("split-*.csv.gz"))
     if not files:
         return pd.DataFrame(columns=list(COLUMNS))
     frame = pd.concat([pd.read_csv(file, keep_default_na=True) for file in files], ignore_index=True)
@@ -49,6 +45,6 @@ def read(folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def done(folder: Path = FOLDER) -> set[tuple[str, int, str]]:
-    """The cells that have rows: (data set, split, method)."""
+    """Return the cells that have rows, as (data set, split, method)."""
     frame = read(folder)
     return set(zip(frame.dataset, frame.split, frame.method))

@@ -1,4 +1,4 @@
-"""The rules in numbers; RULES.md says them in words, and a test compares the two."""
+"""The numbers of the rules; RULES.md has them in words, and a test compares the two."""
 
 from rbrl.datasets import CARDS
 
@@ -32,12 +32,12 @@ CONVENTION = "sklearn"
 
 
 def cost_order() -> list[str]:
-    """All data sets of the catalogue, those with many labels last, the cheaper first in each part."""
+    """Return all data sets of the catalogue: those with many labels last, the cheaper ones first in each part."""
     return sorted(CARDS, key=lambda name: (CARDS[name].n_labels > MANY_LABELS, CARDS[name].n_labels, name))
 
 
 def column(metric: str, rule: str = OWN) -> str:
-    """The column of a metric in the rows.
+    """Return the column of a metric in the rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The run: every cell in a process of its own, ended when it takes too long; what has rows is not done again."""
+"""Run every cell in a process of its own, with a time limit; cells that have rows are skipped."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ Cell = tuple[str, int, str]
 
 
 def cells() -> Iterator[Cell]:
-    """(data set, split, method) in the order in which they are done: the largest come last, and are cut first."""
+    """Yield (data set, split, method) in the order of the run: the largest come last and are left out first."""
     order = rules.cost_order()
     few, many = (
         [name for name in order if (CARDS[name].n_labels > rules.MANY_LABELS) == is_many] for is_many in (False, True)
@@ -36,7 +36,7 @@ def cells() -> Iterator[Cell]:
 
 
 class Child:
-    """A cell that is being done."""
+    """A running cell."""
 
     def __init__(self, cell: Cell, task: Task) -> None:
         context = get_context("fork")  # the child has data and imports at once
@@ -46,22 +46,24 @@ class Child:
         theirs.close()
 
     def poll(self) -> list[dict[str, Any]] | None:
-        """Its rows, if it has ended, also where it was ended here; None otherwise."""
+        """Return its rows if it has ended or exceeds the limit, which ends it; None otherwise."""
         limit = rules.BUDGET_SECONDS * rules.HARD_LIMIT
         if self.answers.poll(POLL_SECONDS):
             try:
-                status, said = self.answers.recv()
+                status, result = self.answers.recv()
             except EOFError:
                 self.process.join()
-                status, said = "failed", f"the process ended with code {self.process.exitcode}"
+                status, result = "failed", f"the process ended with code {self.process.exitcode}"
         elif group_seconds(self.process.pid or 0) > limit:
-            status, said = "failed", f"over budget: more than {limit:.0f} s"
+            status, result = "failed", f"over budget: more than {limit:.0f} s"
         else:
             return None
         self.end()
         dataset, split, method = self.cell
         found = (
-            said if status == "ok" else [{"variant": one, "status": status, "reason": said} for one in rules.VARIANTS]
+            result
+            if status == "ok"
+            else [{"variant": one, "status": status, "reason": result} for one in rules.VARIANTS]
         )
         return [{"dataset": dataset, "split": split, "method": method, "version": __version__, **row} for row in found]
 
@@ -85,7 +87,7 @@ def _child(cell: Cell, task: Task, answers: Connection) -> None:
 
 
 def group_seconds(group: int) -> float:
-    """Processor seconds of the processes of a group, those included that they have waited for."""
+    """Return the processor seconds of the processes of a group, including their finished children."""
     ticks = 0
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
@@ -109,20 +111,20 @@ def _task(dataset: str, split: int) -> Task:
 
 
 def more_rows() -> list[Cell]:
-    """The study of more training rows: the data sets with the most rows, as far as they have not many labels."""
+    """Return the cells of the study of more training rows: the largest data sets without many labels."""
     order = [name for name in rules.cost_order() if CARDS[name].n_labels <= rules.MANY_LABELS]
     largest = sorted(order, key=lambda name: CARDS[name].n_samples)[-rules.MORE_ROWS_DATASETS :]
     return [(dataset, 0, method.name) for dataset in largest for method in METHODS if not method.is_slow]
 
 
 def wider_searches() -> list[Cell]:
-    """The study of wider searches: the first split of the data sets, methods that have one."""
+    """Return the cells of the study of wider searches: the first split, methods that have a wider search."""
     few = {name for name in rules.cost_order() if CARDS[name].n_labels <= rules.MANY_LABELS}
     return [cell for cell in cells() if cell[0] in few and cell[1] == 0 and BY_NAME[cell[2]].wide]
 
 
 def run(chosen: Iterable[Cell], jobs: int = 1, folder: Path = rows.FOLDER) -> None:
-    """Do the cells that have no rows yet."""
+    """Run the cells that have no rows yet."""
     known, active, began = rows.done(folder), list[Child](), time.perf_counter()
     waiting = iter([cell for cell in chosen if cell not in known])
     folder.mkdir(parents=True, exist_ok=True)
@@ -143,8 +145,8 @@ def run(chosen: Iterable[Cell], jobs: int = 1, folder: Path = rows.FOLDER) -> No
 
 
 def _tell(row: dict[str, Any], seconds: float) -> None:
-    said = row["reason"] if row["status"] != "ok" else (
+    text = row["reason"] if row["status"] != "ok" else (
         f"{row['n_points']} points, {row['search_seconds'] + row['fit_seconds']:.1f} s, "
         f"average precision {row['average_precision']:.3f}"
     )  # fmt: skip
-    print(f"{seconds:7.0f} s  {row['dataset']} · split {row['split']} · {row['method']}: {said}", flush=True)
+    print(f"{seconds:7.0f} s  {row['dataset']} · split {row['split']} · {row['method']}: {text}", flush=True)

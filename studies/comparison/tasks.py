@@ -15,16 +15,16 @@ from studies.comparison import rules
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to learn from and rows to be judged on.
+    """Training rows and test rows.
 
     Parameters
     ----------
     dataset : str
     split : int
     X, Y, X_test, Y_test : arrays
-        Labels are 0/1; those that all training rows share or lack are left out.
+        Labels are 0/1; labels that all training rows have or that none has are left out.
     folds : tuple of arrays
-        Numbers of the training rows that are held out in turn.
+        Indices of the training rows that are held out in turn.
     """
 
     dataset: str
@@ -37,12 +37,12 @@ class Task:
 
     @property
     def never_empty(self) -> bool:
-        """Whether a row without a positive score gets its best label: so few training rows have none."""
+        """True if a row without a positive score gets its best label, because few training rows have no label."""
         return bool(np.mean(~self.Y.any(axis=1)) <= rules.LARGEST_EMPTY_SHARE)
 
 
 def make_task(dataset: str, split: int, loaded: datasets.Dataset | None = None) -> Task:
-    """The task of a split; of a data set that was loaded before, if it is given."""
+    """Return the task of a split; `loaded` saves loading the data set."""
     data = loaded or datasets.load(dataset)
     labels: Any = data.Y
     Y = np.asarray(labels.toarray() if sparse.issparse(labels) else labels).astype(np.int64)
@@ -58,7 +58,7 @@ def make_task(dataset: str, split: int, loaded: datasets.Dataset | None = None) 
 
 
 def _prepared(X: Any, X_test: Any) -> tuple[Any, Any]:
-    """Rows of unit length where they are sparse, columns of mean 0 and variance 1 where they are dense."""
+    """Scale sparse rows to unit length, and dense columns to mean 0 and variance 1."""
     if sparse.issparse(X):
         return sparse.csr_matrix(normalize(X)), sparse.csr_matrix(normalize(X_test))
     scaler = StandardScaler().fit(X)
@@ -66,7 +66,7 @@ def _prepared(X: Any, X_test: Any) -> tuple[Any, Any]:
 
 
 def kind(dataset: str) -> str:
-    """The kind of data that a data set is, for answers by kind."""
+    """Return the kind of a data set: dense, sparse or many labels."""
     card = CARDS[dataset]
     if card.n_labels > rules.MANY_LABELS:
         return "many labels"

@@ -1,4 +1,4 @@
-"""Why cells are far from the paper's: changes of the plan, each with the cells that it moves near."""
+"""Explain cells that are far from the paper's: changes of the plan, each with the cells that it moves near."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ KEYS = {"title", "change", "text", "methods", "metrics", "datasets"}
 
 @dataclass(frozen=True)
 class Cause:
-    """A change, and where it may matter.
+    """A change of the plan, and the cells that it may explain.
 
     Parameters
     ----------
     title, change, text : str
-        Title and text are for people. The change is what the plan that makes it is called, after the name of the plan
+        Title and text are shown. The change is the end of the name of the plan that makes it, after the name of the plan
         without it: "hamming-loss" for paper-hamming-loss. The results of that plan show what it does.
     methods, metrics, datasets : tuple of str
         Cells that it may explain; empty means all.
@@ -49,7 +49,7 @@ class Cause:
         return f"{shown}-{self.change}"
 
     def covers(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
-        """Which cells of a frame are among those that it may explain."""
+        """Return True for the cells of a frame that it may explain."""
         named = {"method": self.methods, "metric": self.metrics, "dataset": self.datasets}
         chosen = [frame[column].isin(names) for column, names in named.items() if names]
         return np.logical_and.reduce([np.ones(len(frame), dtype=bool), *chosen])
@@ -61,7 +61,7 @@ class Explained(NamedTuple):
     Attributes
     ----------
     causes : list of Cause
-        Those that were asked for.
+        Causes that were read.
     variants : dict of str to DataFrame
         The cells with each change of which there are results, by change.
     cells : DataFrame
@@ -95,11 +95,11 @@ def explained(frame: pd.DataFrame, source: Source, plan: str = "paper", splits: 
     Parameters
     ----------
     frame : DataFrame
-        As `cells` gives it.
+        Result of `cells`.
     source : Recorded or Stored
-        Of the results with a change.
+        Source of the results with a change.
     plan : str
-        Whose cells they are.
+        Plan of the cells.
     splits : sequence of int
         Splits that count; empty means all.
     """
@@ -115,17 +115,17 @@ def explained(frame: pd.DataFrame, source: Source, plan: str = "paper", splits: 
 
 
 def _is_near(method: pd.Series, distance: ArrayLike) -> NDArray[np.bool_]:
-    """Whether cells need no explanation: of RBRL those at most 2 worse, of others those within 3."""
+    """Return True for cells that need no explanation: of RBRL those at most 2 worse, of others those within 3."""
     return np.where(method == OURS, np.asarray(distance) >= -NEAR, np.abs(distance) <= FAR)
 
 
 def far_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Cells to be explained: farther than 3, and of RBRL those worse by more than 2."""
+    """Return the cells to explain: farther than 3, and of RBRL those worse by more than 2."""
     return frame[frame.distance.notna() & ~_is_near(frame.method, frame.distance)]
 
 
 def effects(frame: pd.DataFrame, cause: Cause, variant: pd.DataFrame) -> pd.DataFrame:
-    """By method, of the cells that a change may concern: how many far ones it moves near, how many near ones away."""
+    """Count the far cells of each method that a change moves near, and the near ones that it moves away."""
     both = frame.merge(variant[[*CELL, "distance"]].rename(columns={"distance": "moved"}), on=CELL)
     both = both[both.distance.notna() & both.moved.notna() & cause.covers(both)]
     near, near_then = (_is_near(both.method, both[column]) for column in ("distance", "moved"))
@@ -134,12 +134,12 @@ def effects(frame: pd.DataFrame, cause: Cause, variant: pd.DataFrame) -> pd.Data
 
 
 def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Find for each far cell the first cause whose change brings it near, and more of its method's cells near than away.
+    """Find the first cause of each far cell: its change moves the cell near, and more cells of its method near than away.
 
     Parameters
     ----------
     frame : DataFrame
-        As `cells` gives it.
+        Result of `cells`.
     causes : sequence of Cause
     variants : dict of str to DataFrame
         The cells with a change, by change.
@@ -165,7 +165,7 @@ def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str,
 
 
 def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> Table:
-    """How many cells of each method are far, and how many of them each change moves near, and how many others away."""
+    """Number of far cells of each method, and the numbers that each change moves near and away."""
     known = [cause for cause in causes if cause.change in variants]
     counted = {cause.title: effects(frame, cause, variants[cause.change]) for cause in known}
     methods = list(dict.fromkeys(frame.method[frame.distance.notna()]))
@@ -180,7 +180,7 @@ def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping
 
 
 def far_table(frame: pd.DataFrame, title: str, causes: Sequence[Cause] = ()) -> Table:
-    """Far cells as lines: ours, the paper's, the distance, where a cause moves it, and which, if they are given."""
+    """Far cells with our mean, the paper's, the distance, and the distance with the change that explains it."""
     rows = []
     for cell in frame.itertuples():
         where = (word(cell.method), word(cell.dataset), word(short_title(get_metric(cell.metric))))

@@ -1,4 +1,4 @@
-"""The paper's results beside ours, cell by cell."""
+"""Compare the paper's results with ours, cell by cell."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ PAIR = [ABLATION, OURS]
 
 
 def short_title(metric: Metric) -> str:
-    """A metric by its abbreviation, with an arrow to its good direction."""
+    """Return the abbreviation of a metric, with an arrow to its good direction."""
     return f"{metric.abbreviation} {metric.arrow}"
 
 
@@ -56,7 +56,7 @@ def cells(results: Results) -> pd.DataFrame:
     Parameters
     ----------
     results : Results
-        With the paper's names; see `studies.reproduction.paper.as_published`.
+        Results with the paper's names; see `studies.reproduction.paper.as_published`.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def distance(mean: ArrayLike, printed: ArrayLike, std: ArrayLike, direction: Arr
 
 
 def kind(value: float) -> str:
-    """In which class of distances a cell falls."""
+    """Return the class of a distance."""
     if np.isnan(value):
         return "missing"
     if abs(value) <= FAR:
@@ -101,7 +101,7 @@ def kind(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """A distance with its sign, and a true minus.
+    """Format a distance with its sign and a true minus.
 
     Examples
     --------
@@ -112,13 +112,13 @@ def signed(value: float) -> str:
 
 
 def _by_method(frame: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
-    """The known cells of each method, in the paper's order."""
+    """Yield the known cells of each method, in the paper's order."""
     known = frame[frame.kind != "missing"]
     return ((name, known[known.method == name]) for name in paper_methods() if name in set(known.method))
 
 
 def cell_tables(frame: pd.DataFrame) -> list[Table]:
-    """For each method a table, data sets x metrics, of a frame that `cells` gave."""
+    """Return a table for each method, data sets x metrics, from a frame of `cells`."""
     n_splits = int(frame.n.max()) if frame.n.notna().any() else 0
     return [_cell_table(part, name, n_splits) for name, part in _by_method(frame)]
 
@@ -204,7 +204,7 @@ def yardstick_table(frame: pd.DataFrame, chosen_on: Sequence[str]) -> Table:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How near all of Table 3 is to the paper's.
+    """Agreement of the whole of Table 3 with the paper's.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class Agreement:
     spearman: float
 
     def sentences(self) -> list[str]:
-        """For people."""
+        """Return the sentences that state it."""
         lines = [f"All methods: {self.within} of {self.cells} cells within a distance of 3."]
         if self.ours_cells:
             good = f"{self.ours_good} of {self.ours_cells} cells within a distance of 2, or better than the paper"
@@ -253,7 +253,7 @@ def rank_correlation(results: Results) -> float:
 
 
 def datasets_beside() -> Table:
-    """Table 1: what the data say, with a note where the paper prints another figure."""
+    """Table 1: sizes of the data, with a note where the paper prints another figure."""
     frame = datasets.table().reset_index()
     rows = tuple(
         (
@@ -327,7 +327,7 @@ def _pair(values: pd.Series, metric: Metric) -> list[Cell]:
 
 
 def ablation_summary(results: Results) -> Table:
-    """By metric: on how many data sets RBRL is better, by how much on average, and how likely that is by chance."""
+    """Gain of the ranking term by metric: data sets on which RBRL is better, mean gain, and p-value."""
     rows, found = [], []
     for metric in results.metrics:
         values = results.means(metric).reindex(columns=PAIR).dropna()

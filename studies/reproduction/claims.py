@@ -1,4 +1,4 @@
-"""The seven observations of the paper's section on results, as claims that any results can be asked about."""
+"""The seven observations of the paper's section on results, as claims that any results can be checked for."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the paper says, in short, and the claims that it comes to."""
+    """An observation of the paper, shortened, with the claims that it consists of."""
 
     number: int
     text: str
@@ -53,7 +53,7 @@ def _claims(rivals: Iterable[str], metrics: Sequence[str], kind: str = "better")
 
 
 def observations() -> tuple[Observation, ...]:
-    """The paper's seven, in its order.
+    """Return the paper's seven observations, in its order.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def observations() -> tuple[Observation, ...]:
     """
     rivals = [name for name in paper_methods() if name != OURS]
     but_hamming, but_f1 = ([name for name in ALL if name != left_out] for left_out in ("hamming_loss", "f1_example"))
-    said = (
+    texts = (
         ("Better than Rank-SVM on the metrics of labels, and on those of rankings.", _claims(["Rank-SVM"], ALL)),
         (
             "Better than Rank-SVMz on all metrics, especially Hamming loss and subset accuracy.",
@@ -77,12 +77,12 @@ def observations() -> tuple[Observation, ...]:
         ("Highly competitive with CPNL or superior on all metrics but F1.", _claims(["CPNL"], but_f1, "comparable")),
         ("The best average rank over all metrics.", _claims(rivals, [EVERY])),
     )
-    return tuple(Observation(number, *one) for number, one in enumerate(said, 1))
+    return tuple(Observation(number, *one) for number, one in enumerate(texts, 1))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What some results say of a claim.
+    """Outcome of a claim for some results.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Finding:
 
 
 def examine(claim: Claim, results: Results) -> Finding:
-    """Ask results about a claim.
+    """Check a claim with some results.
 
     Examples
     --------
@@ -138,19 +138,19 @@ def _verdict(kind: str, difference: float, distance: float) -> str:
 
 
 def judge(observation: Observation, results: Results) -> tuple[str, list[Finding]]:
-    """The verdict on an observation, the worst on its claims, and what was found on each of them."""
+    """Return the verdict on an observation, which is the worst on its claims, and the finding for each claim."""
     findings = [examine(claim, results) for claim in observation.claims]
     found = Counter(finding.verdict for finding in findings)
     return next(verdict for verdict in (UNKNOWN, FAILS, WEAK, HOLDS) if found[verdict]), findings
 
 
 def verdict_table(sources: Mapping[str, Results]) -> Table:
-    """One row per observation: the verdict by each of some results, with the number of claims behind it.
+    """Verdict on each observation by several results, with the number of claims behind it.
 
     Parameters
     ----------
     sources : dict of str to Results
-        By what the column is called, such as "The paper's figures".
+        Results by the title of their column, such as "The paper's figures".
     """
     rows, records = [], []
     for observation in observations():
@@ -172,7 +172,7 @@ def _in_words(verdict: str, findings: Sequence[Finding]) -> str:
 
 
 def claim_table(sources: Mapping[str, Results]) -> Table:
-    """One row per claim: the difference of average ranks and the data sets won, by each of some results."""
+    """Difference of average ranks and data sets won for each claim, by several results."""
     rows, records = [], []
     for observation in observations():
         for claim in observation.claims:
@@ -230,7 +230,7 @@ def metric_ranks(sources: Mapping[str, Results], ties: str = "average") -> Table
 
 
 def beaten_table(sources: Mapping[str, Results]) -> Table:
-    """For each metric the methods that RBRL is significantly better than, and those significantly better than it."""
+    """Methods that RBRL is significantly better than, and those significantly better than it, for each metric."""
     rows, records = [], []
     for metric in PAPER_METRICS:
         cells = []

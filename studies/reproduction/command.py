@@ -21,7 +21,7 @@ from studies.reproduction.paper import FURTHER
 from studies.reproduction.recorded import COMMAND, read_plan
 from studies.reproduction.request import Request, records, show_json
 
-# What studies and pages need, scikit-learn, Matplotlib and Jinja2, is imported where it is used: tables are quick.
+# scikit-learn, Matplotlib and Jinja2 are imported where they are used, so that tables are quick.
 STOPPED = 130
 
 
@@ -49,7 +49,7 @@ def results(request: Request) -> None:
 
 
 def check_recorded(request: Request, number: int, seed: int | None) -> bool:
-    """Recompute recorded results; return whether all came out as recorded."""
+    """Recompute recorded results; return True if all agree with the record."""
     checked = check(request.rows(), read_plan(request.plan), number, seed, request.data_home, request.tell)
     request.show(check_table(checked))
     return all(one.agrees for one in checked)
@@ -85,7 +85,7 @@ def observations(request: Request) -> None:
     request.show(verdict_table(found), claim_table(found))
 
 
-def judged(request: Request) -> None:
+def show_verdicts(request: Request) -> None:
     """RBRL against every method: leads, effect sizes, Wilcoxon with Holm, Bayesian probabilities."""
     from studies.reproduction import verdicts
 
@@ -102,7 +102,7 @@ def fair(request: Request) -> None:
 
 
 def _both(request: Request) -> list[str]:
-    """The plan that was asked for, and beside the paper's that on equal terms."""
+    """Return the plan of the request, and for the paper's plan the one on equal terms as well."""
     too = request.plan == "paper" and not request.published and request.source.has("paper-fair")
     return [request.plan, *(["paper-fair"] if too else [])]
 
@@ -123,7 +123,7 @@ def solver(request: Request) -> None:
 
 
 def oracle(request: Request) -> None:
-    """Whether any point of the paper's grid gives its figures, where they are far from ours."""
+    """Show the point of the paper's grid that is nearest to its figures, for cells that are far from ours."""
     from studies.reproduction.oracle import oracle_table, run, weight_table
 
     if request.minutes:
@@ -133,7 +133,7 @@ def oracle(request: Request) -> None:
 
 
 def figure(number: int) -> Callable[[Request], None]:
-    """What draws and saves one of the paper's figures."""
+    """Return the function that draws and saves one of the paper's figures."""
 
     def draw(request: Request) -> None:
         from studies.reproduction.figures import FIGURES
@@ -149,7 +149,7 @@ def figure(number: int) -> Callable[[Request], None]:
 
 
 def step(name: str) -> Callable[[Request], None]:
-    """What does one of the steps from plans to pages."""
+    """Return the function that runs one of the steps from plans to pages."""
 
     def do(request: Request) -> None:
         from studies.reproduction.steps import STEPS
@@ -170,7 +170,7 @@ ACTIONS: dict[str, Callable[[Request], None]] = {
     **{f"figure{number}": figure(number) for number in range(1, 6)},
     "observations": observations,
     "fair": fair,
-    "verdicts": judged,
+    "verdicts": show_verdicts,
     "criteria": criteria,
     "cost": lambda request: request.show(*cost_tables(request.rows(), request.source.effort(request.plan))),
     "solver": solver,
@@ -239,6 +239,15 @@ def run(
         float, typer.Option(min=0, help="oracle: processor minutes for searches that are not recorded yet.")
     ] = 0.0,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of figures and pages.")] = Path("paper"),
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="page: write all pages and figures into one HTML file as well.",
+            show_default=False,
+        ),
+    ] = None,
     data_home: Annotated[
         Path | None, typer.Option(help="Folder of data files, NAME.npz or NAME.arff.", show_default=False)
     ] = None,
@@ -262,6 +271,8 @@ def run(
     `python -m studies.reproduction table4 --run runs/paper --plan paper-fair`
 
     `python -m studies.reproduction observations`
+
+    `python -m studies.reproduction page --html runs/reproduction.html`
     """
     if published is None:
         published = what in STATISTICS and store is None and results is None and plan == "paper"
@@ -274,6 +285,7 @@ def run(
         methods=tuple(method or ()),
         splits=tuple(split or ()),
         output=output,
+        html=html,
         data_home=data_home,
         jobs=jobs,
         minutes=minutes,
@@ -295,14 +307,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Default: those that the process was started with.
+        Default: the arguments of the process.
     """
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *where, **options: _say(str(message))
             app(args=arguments, prog_name=COMMAND)
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; nothing more may be written at exit either.
+        # The reader, such as `head`, has closed the pipe; nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         _say("stopped")
@@ -319,7 +331,7 @@ def _say(text: str) -> None:
 
 
 def _line(error: Exception) -> str:
-    """An error in one line, a file before what is wrong with it."""
+    """Return an error in one line, with the file first."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__

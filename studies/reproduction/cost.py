@@ -1,4 +1,4 @@
-"""What a plan cost: fits, hours and evaluations, by data set, from its rows and tunings."""
+"""Sum up the cost of a plan: fits, hours and evaluations, by data set, from its rows and tunings."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +29,16 @@ def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.Da
     Parameters
     ----------
     rows : DataFrame
-        As `rbrl.experiments.Store.rows` gives them.
+        Result of `rbrl.experiments.Store.rows`.
     effort : DataFrame
-        As `rbrl.experiments.Store.effort` gives it.
+        Result of `rbrl.experiments.Store.effort`.
     by : {"dataset", "method"}
 
     Returns
     -------
     DataFrame
         One row per data set or method: n_runs, n_fits (of tuning, and one per run), hours (of processor time, searches
-        included), recorded_hours (what of that the runs recorded), wall_hours (tuning, training and testing one after
+        included), recorded_hours (the part that the runs recorded), wall_hours (tuning, training and testing one after
         the other), evaluations (mean per fit of tuning), certified (share of the fits of tuning), share (of hours).
         Where the two kinds of hours differ, the truth is between them: see `spent`.
     """
@@ -57,7 +57,7 @@ def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.Da
 
 
 def spent(runs: pd.DataFrame, effort: pd.DataFrame) -> pd.Series:
-    """Processor seconds of every run, its search included, whenever that was done.
+    """Return the processor seconds of every run, including its search.
 
     A run whose search has its processor time recorded has counted it. One without may rest on a search that was done
     before and not counted: then all that its clock counted is taken, the most that one thread can have used.
@@ -76,7 +76,7 @@ def mean_per_fit(effort: pd.DataFrame, name: str) -> float:
 
 
 def cost_table(rows: pd.DataFrame, effort: pd.DataFrame, title: str, by: str = "dataset") -> Table:
-    """The cost as a table, with its total."""
+    """Cost by data set or method, with its total."""
     frame = cost(rows, effort, by)
     total = {name: frame[name].sum() for name in ("n_runs", "n_fits", "hours", "recorded_hours", "share")}
     total |= {name: mean_per_fit(effort, name) for name in MEANS}
@@ -93,7 +93,7 @@ def cost_table(rows: pd.DataFrame, effort: pd.DataFrame, title: str, by: str = "
 
 
 def is_exact(frame: pd.DataFrame) -> bool:
-    """Whether all that was spent is recorded, to the digits shown."""
+    """Return True if the recorded hours are all hours, to the digits shown."""
     return bool((frame.hours - frame.recorded_hours < 0.005).all())
 
 
@@ -119,7 +119,7 @@ def _line(name: str, row: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def cost_tables(rows: pd.DataFrame, effort: pd.DataFrame) -> list[Table]:
-    """What RBRL cost on each data set, and every method in all."""
+    """Return the cost of RBRL on each data set, and of every method in total."""
     ours, own = rows[rows.method.map(key) == key(OURS)], effort[effort.method.map(key) == key(OURS)]
     tables = [cost_table(ours, own, f"{OURS}'s full protocol")] if len(ours) else []
     return [*tables, cost_table(rows, effort, "All methods", by="method")]
@@ -127,7 +127,7 @@ def cost_tables(rows: pd.DataFrame, effort: pd.DataFrame) -> list[Table]:
 
 @dataclass(frozen=True)
 class Checked:
-    """A recorded result and what came out now.
+    """A recorded result beside the recomputed one.
 
     Attributes
     ----------
@@ -135,11 +135,11 @@ class Checked:
     recorded, found : dict of str to float
         Metrics.
     tolerance : float
-        By which they may differ; see `tolerance`.
+        Largest allowed difference; see `tolerance`.
     seconds : float
-        To fit and to test, now.
+        Seconds of fitting and testing in this check.
     error : str
-        Why there is nothing to compare, if so.
+        Reason why there is nothing to compare, or empty.
     """
 
     dataset: str
@@ -158,12 +158,12 @@ class Checked:
 
     @property
     def agrees(self) -> bool:
-        """Whether every metric is the recorded one."""
+        """True if every metric agrees with the record."""
         return self.largest <= self.tolerance
 
 
 def tolerance(gap: float) -> float:
-    """By how much a metric may differ from the recorded one, of a fit with a certified gap; NaN where it has none.
+    """Return the allowed difference of a metric from the recorded one, for a certified gap, or NaN for a method without one.
 
     The objectives are strongly convex: an objective within a share g of its optimum leaves the weights, and with them the
     scores, open by about the square root of g, and a metric by the share of labels and pairs within that of a border.
@@ -201,7 +201,7 @@ def check(
     data_home: Path | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Checked]:
-    """Recompute `n` results of a plan, drawn from `rows`; `tell` is told of each before it is done."""
+    """Recompute `n` results of a plan, drawn from `rows`; `tell` is called with a line of text before each."""
     checked = []
     for recorded in draw(rows, n, seed).itertuples():
         dataset, method, split = recorded.dataset, recorded.method, recorded.split
@@ -235,7 +235,7 @@ def _recomputed(part: Plan, params: dict[str, Any], data_home: Path | None) -> p
 
 
 def check_table(checked: Sequence[Checked]) -> Table:
-    """What was recomputed, and how far it is from the record."""
+    """Recomputed results and their differences from the record."""
     rows = tuple(
         (
             *(word(one.dataset), word(one.method), word(one.split)),

@@ -1,4 +1,4 @@
-"""What another criterion of cross-validation would have chosen, from the tunings that a store holds."""
+"""Choices of other criteria of cross-validation, from the tunings that a store holds."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ from studies.reproduction.recorded import Source
 
 BOTH = ("subset_accuracy", "average_precision")
 CRITERIA = ("mean_rank", "average_precision", "hamming_loss", "subset_accuracy", BOTH)
-# The sets on which the answers to what the paper leaves open were chosen; they are reported on the others.
+# Data sets on which the choices that the paper leaves open were made; they are reported on the others.
 CHOSEN_ON = ("emotions", "arts")
 VARIANTS = {
     "criterion": {
@@ -40,7 +40,7 @@ TITLES = {
 
 
 def choices(store: Store, plan: Plan, criteria: Sequence[str | Sequence[str]] = CRITERIA) -> pd.DataFrame:
-    """What each criterion chooses of each tuning of a plan.
+    """Return the choice of each criterion for each tuning of a plan.
 
     Parameters
     ----------
@@ -105,12 +105,12 @@ def summarise_choices(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFra
 
 
 def variant_table(variants: Mapping[str, Results], datasets: Sequence[str], title: str, name: str) -> Table:
-    """How near the paper's cells each variant of a plan comes on some data sets, all of them on the same cells.
+    """Distance of each variant of a plan from the paper's cells on some data sets, all of them on the same cells.
 
     Parameters
     ----------
     variants : dict of str to Results
-        With the paper's names; see `studies.reproduction.paper.as_published`.
+        Results with the paper's names; see `studies.reproduction.paper.as_published`.
     datasets : sequence of str
     title, name : str
     """
@@ -128,7 +128,7 @@ def variant_table(variants: Mapping[str, Results], datasets: Sequence[str], titl
 
 
 def variant_tables(source: Source) -> list[Table]:
-    """For each question that the paper leaves open: how near each answer comes, where it was chosen and elsewhere."""
+    """Return tables for each choice that the paper leaves open: distances where it was made and on the other data sets."""
     tables = []
     for question, plans in VARIANTS.items():
         known = {name: as_published(source.rows(plan)) for name, plan in plans.items() if source.has(plan)}
@@ -145,7 +145,7 @@ def variant_tables(source: Source) -> list[Table]:
 
 
 def choice_table(frame: pd.DataFrame) -> Table:
-    """By method: how often the other criteria choose the same point as the first."""
+    """Share of searches in which the other criteria choose the same point as the first, by method."""
     first, *others = dict.fromkeys(frame.criterion)
     rows, records = [], []
     for method, part in frame.groupby("method", sort=False):

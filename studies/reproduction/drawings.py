@@ -17,10 +17,10 @@ from rbrl.metrics import Metric, get_metric
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-# Of the two scoring rules in the figure of leads: hard votes as published, and decision values.
+# Colours of the two scoring rules in the figure of leads: hard votes as published, and decision values.
 HARD, SOFT = "#d55e00", "#0072b2"
-FLOOR = 1e-12  # of a gap that is drawn: a logarithm needs something above zero
-TOLERANCE = 1e-4  # the default of the classifiers, marked by a line
+FLOOR = 1e-12  # smallest gap that is drawn: a logarithm needs a positive number
+DEFAULT_TOL = 1e-4  # the default tolerance of the classifiers, marked by a line
 
 
 def draw_convergence(curves: pd.DataFrame) -> Figure:
@@ -44,7 +44,7 @@ def draw_convergence(curves: pd.DataFrame) -> Figure:
         for row, problem in zip(grid, problems):
             _draw_problem(row, curves[curves.problem == problem])
             row[0].set_title(problem)
-        for axes, title in zip(grid[-1], ("evaluations", "evaluations", "seconds of the processor")):
+        for axes, title in zip(grid[-1], ("evaluations", "evaluations", "processor seconds")):
             axes.set_xlabel(title)
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(DASHES))
     return figure
@@ -61,7 +61,7 @@ def _draw_problem(row: Sequence[Axes], curves: pd.DataFrame) -> None:
     middle.set_ylabel("certified relative gap")
     for axes in (middle, right):
         axes.set(xscale="log", yscale="log")
-        axes.axhline(TOLERANCE, color=MUTED, lw=0.9, ls=":")
+        axes.axhline(DEFAULT_TOL, color=MUTED, lw=0.9, ls=":")
     plain_powers(*(axes.xaxis for axes in row), middle.yaxis, right.yaxis)
 
 
@@ -72,9 +72,9 @@ def draw_leads(leads: pd.DataFrame, equivalent: float) -> Figure:
     ----------
     leads : DataFrame
         Columns metric, rival, dataset, hard and soft: the lead where the rivals rank by hard votes, and where by decision
-        values. Two marks tell them apart without colour.
+        values. Two markers distinguish them without colour.
     equivalent : float
-        Leads up to this size do not matter; their region is shaded.
+        Leads up to this size count as equal; their region is shaded.
     """
     metrics, rivals = list(dict.fromkeys(leads.metric)), list(dict.fromkeys(leads.rival))
     with panels(len(metrics), 1, 5.6, 1.95 * len(metrics) + 0.5) as (figure, grid):
@@ -186,14 +186,14 @@ def _pair_panel(axes: Axes, part: pd.DataFrame, metric: Metric, fixed: str, firs
 
 
 def _powers(values: Iterable[float]) -> list[str]:
-    """Every other value as a power of ten: more would touch."""
+    """Return every other value as a power of ten: more would overlap."""
     texts = [f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e") for value in values]
     return [text if i % 2 == 0 else "" for i, text in enumerate(texts)]
 
 
 @contextmanager
 def panels(n_rows: int, n_columns: int, width: float, height: float, title: str = "") -> Iterator[tuple[Figure, Any]]:
-    """A figure with a grid of axes, under a common title if there is one, drawn in our style."""
+    """Make a figure with a grid of axes, under a common title if there is one, drawn in our style."""
     with use_style():
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False)
@@ -202,5 +202,5 @@ def panels(n_rows: int, n_columns: int, width: float, height: float, title: str 
 
 
 def line_look(i: int) -> dict[str, Any]:
-    """Colour and dashes of the i-th line: lines differ in both, so that colour is not needed."""
+    """Return colour and dashes of the i-th line: lines differ in both, so that colour is not needed."""
     return {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % len(DASHES)]}

@@ -1,4 +1,4 @@
-"""The comparison on equal terms: what was searched for each method and where, and every mean."""
+"""The comparison on equal terms: the search of each method, and every mean."""
 
 from itertools import groupby
 from math import prod
@@ -12,19 +12,19 @@ from rbrl.metrics import PAPER_METRICS, Metric
 from studies.reproduction.paper import FURTHER, by_decision_values, key, titles
 
 EVERY, FIRST = "every", "first"
-# Behind a mean whose parameters were chosen on the first split alone.
+# Marks a mean whose parameters were chosen on the first split alone.
 MARK = "†"
 COLUMN = "Tuned on every split"
 
 
 def compared(plan: Plan) -> dict[str, Any]:
-    """The methods of a plan that are compared, by what tables call them, in the order of Table 3."""
+    """Return the compared methods of a plan by their titles in tables, in the order of Table 3."""
     own = {key(method.name): method for method in plan.methods}
     return {title: own[name] for name, title in titles(*FURTHER).items() if name in own}
 
 
 def tuned_on(plan: Plan, splits: str) -> dict[str, list[str]]:
-    """By method: the data sets on which it is tuned on every split, or on the first."""
+    """Return, by method, the data sets on which it is tuned on every split, or on the first."""
     return {
         title: [data.name for data in plan.datasets if method.tuned_on(data, plan.tuning.on) == splits]
         for title, method in compared(plan).items()
@@ -32,12 +32,12 @@ def tuned_on(plan: Plan, splits: str) -> dict[str, list[str]]:
 
 
 def tuned_counts(plan: Plan) -> dict[str, str]:
-    """By method: on how many data sets it is tuned on every split, in words."""
+    """Return, by method, the number of data sets on which it is tuned on every split, in words."""
     return {title: f"{len(sets)} of {len(plan.datasets)}" for title, sets in tuned_on(plan, EVERY).items()}
 
 
 def search_table(plan: Plan) -> Table:
-    """By method: how many points were searched, and on which data sets on the first split alone."""
+    """Number of points in the search of each method, and the data sets that are searched on the first split alone."""
     first, rows, records = tuned_on(plan, FIRST), [], []
     for title, method in compared(plan).items():
         sets = [data.name for data in plan.datasets if data.name in first[title]]
@@ -50,7 +50,7 @@ def search_table(plan: Plan) -> Table:
 
 
 def _points(plan: Plan, method: Any) -> str:
-    """How many points the grid has, and where it has fewer."""
+    """Return the number of points of the grid, and the data sets on which it has fewer."""
     sizes = {data.name: size(method, data) for data in plan.datasets}
     most = max(sizes.values())
     fewer = sorted((n, name) for name, n in sizes.items() if n < most)
@@ -59,12 +59,12 @@ def _points(plan: Plan, method: Any) -> str:
 
 
 def size(method: Any, data: Any) -> int:
-    """Points that are tried for a method on a data set: one, where its parameters are given."""
+    """Return the number of points for a method on a data set; 1 if its parameters are given."""
     return sum(prod(map(len, grid.values())) for grid in method.on(data)[1]) or 1
 
 
 def mean_tables(results: Results, plan: Plan) -> list[Table]:
-    """For each metric a table of means, methods x data sets: the best in bold, a mark where the first split chose."""
+    """Return a table of means for each metric, methods x data sets: the best in bold, first-split choices marked."""
     first = tuned_on(plan, FIRST)
     return [_mean_table(results, metric, first) for metric in PAPER_METRICS]
 
@@ -87,7 +87,7 @@ def _marked(cell: Cell, mark: bool) -> Cell:
 
 
 def gain_of_votes(rows: pd.DataFrame, metric: Metric) -> float:
-    """By how much CLR's hard votes are better than its soft ones on equal terms, on average over data sets."""
+    """Return the mean gain of CLR's hard votes over its soft ones on equal terms."""
     hard, soft = (
         one[(one.method == "clr") & (one.metric == metric.name)].groupby("dataset").value.mean()
         for one in (rows, by_decision_values(rows))

@@ -16,14 +16,14 @@ from rbrl.metrics import get_metric
 from studies.reproduction import studies
 from studies.reproduction.drawings import draw_convergence, draw_gamma, draw_leads, draw_pairs
 from studies.reproduction.paper import OVERALL, as_published, by_decision_values, key, published_results
-from studies.reproduction.recorded import Recorded
+from studies.reproduction.recorded import Recorded, table_file
 from studies.reproduction.request import Request
 from studies.reproduction.verdicts import RANKING, ROPE, gains
 
 Frames: TypeAlias = dict[str, pd.DataFrame]
 Params: TypeAlias = dict[str, Any]
 
-# Iterations within which the paper's algorithm is said to converge.
+# Iterations within which the paper's algorithm converges, according to the paper.
 CLAIMED = {"emotions": 500, "arts": 50}
 # The methods that rank by votes as published, and the best of the others.
 LEADS_OVER = ("BR", "RAKEL", "CLR", "CPNL")
@@ -74,7 +74,7 @@ FIGURES = {1: average_ranks, 2: critical_differences, 3: convergence, 4: gamma, 
 
 
 def convergence_study(request: Request) -> Frames:
-    """Curves of three solvers at the parameters chosen on split 0, and what they say of the paper's iterations."""
+    """Compute curves of three solvers at the parameters chosen on split 0, and their gaps at the paper's iterations."""
     problems: dict[str, tuple[RBRLClassifier, Any, Any]] = {}
     claimed: dict[str, int] = {}
     for name in request.datasets or list(CLAIMED):
@@ -90,7 +90,7 @@ def convergence_study(request: Request) -> Frames:
 
 
 def gamma_study(request: Request) -> Frames:
-    """Metrics on the test part of split 0 over kernel widths, of RBRL and Rank-SVM."""
+    """Compute metrics on the test part of split 0 over kernel widths, of RBRL and Rank-SVM."""
     data, (rbrl, rank_svm) = _problem(request, (request.datasets or ["image"])[0], "rbrl", "rank-svm")
     kernel = {"kernel": "rbf"}
     models = {"RBRL": studies.model_for(data, **rbrl | kernel), "Rank-SVM": RankSVM(**rank_svm | kernel)}
@@ -99,7 +99,7 @@ def gamma_study(request: Request) -> Frames:
 
 
 def pair_study(request: Request) -> Frames:
-    """Metrics on the test part of split 0 over each pair of penalties, the third as chosen there."""
+    """Compute metrics on the test part of split 0 over each pair of penalties, the third as chosen there."""
     data, (chosen,) = _problem(request, (request.datasets or ["arts"])[0], "rbrl")
     model = studies.model_for(data, **chosen)
 
@@ -111,7 +111,7 @@ def pair_study(request: Request) -> Frames:
 
 
 def solver_study(request: Request) -> Frames:
-    """Our solver and the authors' algorithm on split 0 of each data set, at the parameters chosen there."""
+    """Run our solver and the authors' algorithm on split 0 of each data set, at the parameters chosen there."""
     names = request.datasets or list(dict.fromkeys(request.source.rows("paper").dataset))
     chosen = {name: _chosen(request, name, "rbrl") for name in names}
     data = {name: _load(name, request.data_home) for name in names}
@@ -122,17 +122,17 @@ STUDIES = {"figure3": convergence_study, "figure4": gamma_study, "figure5": pair
 
 
 def study(request: Request, name: str) -> pd.DataFrame:
-    """The recorded frame of a study, computed where other data were asked for or there is none."""
+    """Return the recorded frame of a study, or compute it for other data or if none is recorded."""
     if request.datasets or request.store or not request.recorded.has_table(name):
         return STUDIES[name](request)[name]
-    request.tell(f"from {request.recorded.folder / name}.csv")
+    request.tell(f"from {table_file(request.recorded.folder, name)}")
     return request.recorded.table(name)
 
 
 def _problem(request: Request, name: str, *methods: str) -> tuple[Dataset, list[Params]]:
-    """A data set, and the parameters of some methods on it.
+    """Return a data set, and the parameters of some methods on it.
 
-    Those of a known set are looked up first: nothing is downloaded for a study that is then left out.
+    Parameters of a known data set are looked up first: nothing is downloaded for a study that is then left out.
     """
     chosen = [_chosen(request, name, method) for method in methods if name in CARDS]
     data = _load(name, request.data_home)
@@ -140,7 +140,7 @@ def _problem(request: Request, name: str, *methods: str) -> tuple[Dataset, list[
 
 
 def _chosen(request: Request, dataset: str, method: str) -> Params:
-    """Parameters recorded for split 0; of data sets outside the plan the figure's own."""
+    """Return the parameters recorded for split 0; for data sets outside the plan those of the figure."""
     if dataset not in CARDS:
         request.tell(f"{dataset}: no recorded parameters, so {DEFAULTS[method]}")
         return dict(DEFAULTS[method])
@@ -155,7 +155,7 @@ def _chosen(request: Request, dataset: str, method: str) -> Params:
 
 
 def _load(name: str, data_home: Path | None) -> Dataset:
-    """A data set of the catalogue, or a file; what looks like a path is one, so that a missing file is said to be so."""
+    """Load a data set of the catalogue, or a file; a name that looks like a path gives the error of a missing file."""
     path = Path(name)
     if path.is_file() or (name not in CARDS and (path.suffix or len(path.parts) > 1)):
         return load_file(path)
@@ -163,14 +163,14 @@ def _load(name: str, data_home: Path | None) -> Dataset:
 
 
 def _save(figure: Any, frame: pd.DataFrame, path: Path) -> list[Path]:
-    """Save a drawing, and the figures in it."""
+    """Save a drawing, and its data as CSV."""
     files = save_figure(figure, path)
     frame.to_csv(path.with_suffix(".csv"), index=False)
     return [*files, path.with_suffix(".csv")]
 
 
 def lead_table(hard: Results, soft: Results) -> pd.DataFrame:
-    """RBRL's lead in rankings over the methods that vote and over CPNL, by data set, under two scoring rules."""
+    """Return RBRL's lead in rankings over the methods that vote and over CPNL, by data set, under two scoring rules."""
     records = []
     for rival, name in product((rival for rival in LEADS_OVER if rival in hard.methods), RANKING):
         metric = get_metric(name)

@@ -62,9 +62,9 @@ IN_PAPER: dict[str, tuple[str, str, str, str]] = {
 
 
 def paper_table() -> Table:
-    """Return the use of each method in the paper, and our confidence in its implementation."""
+    """Settings of the paper for each of its methods, and our confidence in them."""
     columns = ["method", "searched", "dense", "text", "relevant", "confidence"]
-    records = [(m.title, searched(m), *IN_PAPER[m.name]) for m in METHODS if m.grids]
+    records = [(m.title, describe_grids(m), *IN_PAPER[m.name]) for m in METHODS if m.grids]
     titles = ("Method", "Searched", "On dense data", "On text", "A label is relevant by", "Confidence")
     rows = tuple(tuple(word(text) for text in record) for record in records)
     return Table("methods-in-the-paper", "In the paper", titles, rows, pd.DataFrame(records, columns=columns))
@@ -73,19 +73,19 @@ def paper_table() -> Table:
 def parameters_beside() -> Table:
     """Table 2: the grids of the registry beside those that the paper prints."""
     printed = published("hyper-parameters").set_index("method").hyper_parameters
-    records = [(m.title, searched(m), printed[m.title]) for m in METHODS if m.title in printed]
+    records = [(m.title, describe_grids(m), printed[m.title]) for m in METHODS if m.title in printed]
     rows = tuple(tuple(word(text) for text in record) for record in records)
     frame = pd.DataFrame(records, columns=["method", "searched", "printed"])
     return Table("table2", "Table 2: hyper-parameters", ("Method", "Searched", "Printed"), rows, frame)
 
 
-def searched(method: Method) -> str:
-    """A method's grids in words."""
+def describe_grids(method: Method) -> str:
+    """Return the grids of a method in words."""
     return "; or ".join("; ".join(_axes(grid)) for grid in method.grids)
 
 
 def _axes(grid: Mapping[str, Sequence[float]]) -> list[str]:
-    """Parameters with their values; those with the same values together."""
+    """Return parameters with their values; parameters with the same values together."""
     names: dict[tuple[float, ...], list[str]] = {}
     for name, values in grid.items():
         names.setdefault(tuple(values), []).append(name)
@@ -98,7 +98,7 @@ def _values(values: tuple[float, ...]) -> str:
 
 
 def methods_page() -> str:
-    """The text of docs/methods.md."""
+    """Return the text of docs/methods.md."""
     names = ["| Name | Method | Class |", "| --- | --- | --- |", *map(_line, METHODS)]
     paper = [line for line in to_markdown(paper_table()).splitlines() if line.startswith("|")]
     return PAGE.format(methods="\n".join(names), paper="\n".join(paper))

@@ -1,7 +1,7 @@
-"""Does any point of the paper's grid give its six figures? Every point fitted on the training part of a split, and tested.
+"""Fit and test every point of the paper's grid on a split, and find the point nearest to the paper's six figures.
 
-A choice that looks at the test part is no result; it tells a figure that the method cannot give from one that another
-choice of parameters would. For Rank-SVMz it is also asked with other weights of the irrelevant labels.
+A choice that uses the test part is no result. It shows whether any choice of parameters could give the paper's figures.
+Rank-SVMz is also fitted with other weights of the irrelevant labels.
 """
 
 import json
@@ -30,7 +30,7 @@ from rbrl.selection import tune
 from studies.reproduction.causes import explained
 from studies.reproduction.cells import FAR, NEAR, cells, distance
 from studies.reproduction.paper import as_published, key, printed
-from studies.reproduction.recorded import Recorded, facts, read_plan, write_table
+from studies.reproduction.recorded import Recorded, facts, read_plan, table_file, write_table
 from studies.reproduction.studies import parts
 
 TABLE = "oracle"
@@ -38,7 +38,7 @@ METRICS = [metric.name for metric in PAPER_METRICS]
 SPLITS = (0, 1, 2)
 PLAIN, DOUBLED, COUNTED = "1", "2", "|Y+|"
 KEYS = ["dataset", "method", "weight", "split"]
-# Of a search with five folds, what one fit to the whole training part takes of the fits to its parts.
+# Time of one fit to the whole training part, relative to a fit to four of its five folds.
 LARGER = 1.4
 
 
@@ -59,7 +59,7 @@ class CountedRankSVMz(RankSVMz):
 
 
 def _reweighted(pairs: HingePairs, factors: NDArray[np.float64]) -> HingePairs:
-    """The same hinges, those that the zero label should win at another price; a factor for every row."""
+    """Multiply the cost of the pairs that the zero label should win by a factor for every row."""
     of_row = np.repeat(factors, np.diff(pairs.start))
     return replace(pairs, cap=np.where(pairs.winner == pairs.n_labels - 1, of_row, 1.0) * pairs.cap)
 
@@ -74,12 +74,12 @@ class Search:
     Parameters
     ----------
     dataset, method : str
-        As the plan calls them.
+        Names in the plan.
     weight : {"1", "2", "|Y+|"}
-        Of irrelevant labels, for Rank-SVMz.
+        Weight of irrelevant labels, for Rank-SVMz.
     split : int
     seconds : float
-        What it should take, from the recorded searches.
+        Expected seconds, from the recorded searches.
     """
 
     dataset: str
@@ -90,7 +90,7 @@ class Search:
 
 
 def unexplained(recorded: Recorded) -> dict[tuple[str, str], int]:
-    """Pairs of data set and method, as the plan calls them, with far cells that no cause explains: how many."""
+    """Return the number of far cells that no cause explains, by pair of data set and method."""
     far = explained(cells(as_published(recorded.rows("paper"))), recorded).cells
     names = {key(method.name): method.name for method in read_plan("paper").methods}
     left = [(row.dataset, names[key(row.method)]) for row in far[far.cause < 0].itertuples()]
@@ -98,10 +98,10 @@ def unexplained(recorded: Recorded) -> dict[tuple[str, str], int]:
 
 
 def searches(recorded: Recorded) -> list[Search]:
-    """Every pair of data set and method with a far cell that no cause explains, and Rank-SVMz with other weights.
+    """Return a search for every pair with a far cell that no cause explains, and for Rank-SVMz with other weights.
 
-    The cheapest come first, and before what no far cell asks for: other weights on dense data, where the hypothesis says
-    nothing, and the published weight where nothing is far.
+    The cheapest come first. Last come searches that no far cell needs: other weights on dense data, to which the hypothesis
+    does not apply, and the published weight where no cell is far.
     """
     plan, effort = read_plan("paper"), recorded.effort("paper")
     left, text = unexplained(recorded), {name for name, card in CARDS.items() if card.model == "linear"}
@@ -164,7 +164,7 @@ def run(
     tell: Callable[[str], None] = lambda text: None,
     wanted: Callable[[Search], bool] = lambda one: True,
 ) -> pd.DataFrame:
-    """Do searches that are not recorded yet until their processor time is spent; record each as it is done.
+    """Run searches that are not recorded yet until the processor time is spent; record each at its end.
 
     Parameters
     ----------
@@ -173,9 +173,9 @@ def run(
         No search is begun that should end after so many minutes of processor time.
     data_home : path, optional
     tell : callable
-        Is told of every search.
+        Called with a line of text before every search.
     wanted : callable
-        Which searches are done.
+        Selects searches.
 
     Returns
     -------
@@ -196,17 +196,17 @@ def run(
         found = search(one, plan, data)
         used += time.process_time() - started
         done = pd.concat([done, found], ignore_index=True) if len(done) else found
-        write_table(recorded.folder / f"{TABLE}.csv", done, facts(plan="studies/reproduction/plans/paper.toml"))
+        write_table(table_file(recorded.folder, TABLE), done, facts(plan="studies/reproduction/plans/paper.toml"))
     return done
 
 
 def best_points(frame: pd.DataFrame) -> pd.DataFrame:
-    """For each data set, method and weight the point whose figures are nearest to the paper's.
+    """Return, for each data set, method and weight, the point whose figures are nearest to the paper's.
 
     Parameters
     ----------
     frame : DataFrame
-        As `run` gives it.
+        Result of `run`.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def best_points(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _distances(part: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
-    """By point: how far each of the six means over splits is from the paper's, in its standard deviations."""
+    """Return, by point, the distance of each of the six means over splits from the paper's, in its standard deviations."""
     means = part.groupby("params", sort=False)[METRICS].mean()
     table = printed("results", mean="printed", std="printed_std")
     table = table[(table.dataset == dataset) & (table.method.map(key) == key(method))].set_index("metric")
@@ -246,12 +246,12 @@ def _distances(part: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
 
 
 def oracle_table(frame: pd.DataFrame, recorded: Recorded | None = None) -> Table:
-    """For each pair with an unexplained cell: how many of its six figures the best point of the grid gives.
+    """Number of the six figures that the best point of the grid gives, for each pair with an unexplained cell.
 
     Parameters
     ----------
     frame : DataFrame
-        As `run` gives it.
+        Result of `run`.
     recorded : Recorded, optional
         If given, pairs that were not searched are lines as well.
     """

@@ -1,4 +1,4 @@
-"""The pages of the reproduction: Markdown from templates, and one HTML page from the same text."""
+"""The pages of the reproduction: Markdown from templates, and on request one HTML file of the same text."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -33,13 +33,13 @@ from studies.reproduction.paper import (
     paper_methods,
     published_results,
 )  # fmt: skip
+from studies.reproduction.phrases import Leads, Verdicts, oracle_parts, tuning_parts
 from studies.reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
-from studies.reproduction.said import Judged, Leads, oracle_parts, tuning_parts
 from studies.reproduction.studies import penalty_table, solver_table, width_table
 
 TEMPLATES = Path(__file__).parent / "pages"
 IMAGES = Path("images", "reproduction")
-# The page that comes first, and the others with what is on them.
+# The first page, and the others with their contents.
 FIRST = "reproduction"
 PAGES = {
     "verdicts": "RBRL against each method: differences, effect sizes, tests; tuning on the first split or on every one",
@@ -51,25 +51,38 @@ PAGES = {
     "ablation": "Table 6: RBRL without its ranking term",
     "time": "Table 7: seconds, and our solver against the authors' algorithm",
     "studies": "Figures 3 to 5: convergence and sensitivity",
-    "unsaid": "what the paper leaves open: criterion, splits that are searched, standardisation",
+    "open-choices": "what the paper leaves open: criterion, splits that are searched, standardisation",
     "cost": "fits and hours",
     "commands": "commands that repeat it all",
 }
 # Parts that are written by hand, each a file in studies/reproduction/notes.
-NOTES = ("observations", "cells", "ablation", "time", "convergence", "sensitivity", "unsaid", "cost")
+NOTES = ("observations", "cells", "ablation", "time", "convergence", "sensitivity", "choices", "cost")
 
 
-def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
-    """Write reproduction.md, the pages that it links to, their figures, and reproduction.html, which has all of them."""
+def write_pages(recorded: Recorded, docs: Path, html: Path | None = None) -> list[Path]:
+    """Write reproduction.md, the pages that it links to and their figures.
+
+    Parameters
+    ----------
+    recorded : Recorded
+    docs : path
+        Folder of the documentation.
+    html : path, optional
+        File for all pages and figures together; default: none is written.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
+    """
     images = draw_all(recorded, docs / IMAGES)
     texts = render(recorded, images)
     files = [write_text(docs / _place(name), text) for name, text in texts.items()]
-    page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES)
-    return [
-        *files,
-        write_text(docs / f"{FIRST}.html", page),
-        *(docs / IMAGES / one["file"] for part in images.values() for one in part),
-    ]
+    files += [docs / IMAGES / one["file"] for part in images.values() for one in part]
+    if html:
+        page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES, docs)
+        files.append(write_text(html, page))
+    return files
 
 
 def _place(name: str) -> Path:
@@ -77,13 +90,13 @@ def _place(name: str) -> Path:
 
 
 def render(recorded: Recorded, images: Mapping[str, list[dict[str, str]]]) -> dict[str, str]:
-    """The text of every page by its name.
+    """Return the text of every page by its name.
 
     Parameters
     ----------
     recorded : Recorded
     images : dict of str to list of dict
-        As `studies.reproduction.figures.draw_all` gives them.
+        Result of `studies.reproduction.figures.draw_all`.
     """
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     content = _content(recorded) | {"figures": images, "pages": list(PAGES.items())}
@@ -98,7 +111,7 @@ def render(recorded: Recorded, images: Mapping[str, list[dict[str, str]]]) -> di
 
 
 def _content(recorded: Recorded) -> dict[str, Any]:
-    """Everything that a template may show."""
+    """Return everything that a template may show."""
     rows, effort = recorded.rows("paper"), recorded.effort("paper")
     results, with_brl = as_published(rows), as_published(rows, ABLATION)
     known = [plan for plan in SOURCES if recorded.has(plan)]
@@ -146,7 +159,7 @@ def _content(recorded: Recorded) -> dict[str, Any]:
 
 
 def _verdicts(both: Mapping[str, Results], recorded: Recorded) -> dict[str, Any]:
-    """What the tests say by each of some results; nothing of leads where RBRL or equal terms are not recorded."""
+    """Return the verdicts by several results; without leads if RBRL or equal terms are not recorded."""
     hard, fair = (SOURCES[plan] for plan in ("paper", "paper-fair"))
     tuned = {}
     if fair in both:
@@ -166,12 +179,15 @@ def _verdicts(both: Mapping[str, Results], recorded: Recorded) -> dict[str, Any]
         soft = as_published(by_decision_values(rows))
         lead = verdicts.artefact(both[hard], soft, lead_table(both[hard], soft).rival.unique())
         content["leads"], content["artefact"] = Leads(lead), to_markdown(verdicts.artefact_table(lead))
-        content["equal"], content["published"] = Judged(frames[fair], grids[fair]), Judged(frames[hard], grids[hard])
+        content["equal"], content["published"] = (
+            Verdicts(frames[fair], grids[fair]),
+            Verdicts(frames[hard], grids[hard]),
+        )
     return content
 
 
 def _equal_terms(recorded: Recorded) -> dict[str, Any]:
-    """What was searched on equal terms, every mean, and what CLR's votes are worth."""
+    """Return the searches on equal terms, every mean, and the gain of CLR's votes."""
     plan, rows = read_plan("paper-fair"), recorded.rows("paper-fair")
     dates = recorded.dates("paper-fair")
     return {
@@ -193,7 +209,7 @@ def _overall(sources: Mapping[str, Results]) -> str:
 
 
 def _smallest_hamming(results: Results) -> dict[str, str]:
-    """RBRL's smallest mean Hamming loss, and where."""
+    """Return RBRL's smallest mean Hamming loss and its data set."""
     table = results.means("hamming_loss")
     if OURS not in table:
         return {"smallest": "not known yet", "smallest_on": "any set"}
@@ -201,7 +217,7 @@ def _smallest_hamming(results: Results) -> dict[str, str]:
 
 
 def _grids() -> str:
-    """How many points each method of Table 3 has in the paper's grid, in words."""
+    """Return the number of points of each method of Table 3 in the paper's grid, in words."""
     sizes = {
         m.title: sum(prod(map(len, grid.values())) for grid in m.grids) for m in METHODS if m.title in paper_methods()
     }
@@ -212,7 +228,7 @@ def _grids() -> str:
 
 
 def _within(frame: pd.DataFrame, far: Explained, found: beside.Agreement) -> dict[str, Any]:
-    """Counts of cells by both yardsticks, and of far ones."""
+    """Count the cells that are near by both yardsticks, and the far ones."""
     known = frame[frame.kind != "missing"]
     own, others = known[known.method == OURS], known[~known.dataset.isin(CHOSEN_ON)]
     ours, every = beside.yardsticks(own), beside.yardsticks(known)
@@ -226,23 +242,23 @@ def _within(frame: pd.DataFrame, far: Explained, found: beside.Agreement) -> dic
 
 
 def _of(recorded: Recorded, name: str, make: Callable[[pd.DataFrame], Table]) -> str:
-    """A table of what is recorded under a name; nothing if that is not there."""
+    """Return the table of a recorded frame, or nothing if it is not recorded."""
     return to_markdown(make(recorded.table(name))) if recorded.has_table(name) else ""
 
 
 def _bare(table: Table) -> str:
-    """A table without its title, which stands above it already."""
+    """Return a table without its title, which the page has above it."""
     return to_markdown(table).partition("\n\n")[2]
 
 
 def _note(name: str) -> str:
-    """A part of a page that is written by hand; nothing if there is none."""
+    """Return a hand-written part of a page, or nothing if there is none."""
     path = by_hand(f"notes/{name}.md")
     return f"\n{path.read_text(encoding='utf-8').strip()}\n\n" if path.is_file() else ""
 
 
 def _state(recorded: Recorded, rows: pd.DataFrame) -> str:
-    """What is recorded, when and with what, in a sentence."""
+    """Return a sentence about the recorded runs, their date and their machine."""
     facts, plan = recorded.facts("paper"), read_plan("paper")
     runs = rows.drop_duplicates(RUN_KEYS)
     machines = " and ".join(value for name, value in facts.items() if name.startswith("machine"))
@@ -258,7 +274,7 @@ def _fair(sources: Mapping[str, Results]) -> dict[str, str]:
 
 
 def _tuned() -> str:
-    """Which methods are tuned on every split, in a sentence."""
+    """Return a sentence about the methods that are tuned on every split."""
     plan = read_plan("paper")
     every = {m.name: [d.name for d in plan.datasets if m.tuned_on(d, plan.tuning.on) == "every"] for m in plan.methods}
     whole = [name for name, sets in every.items() if len(sets) == len(plan.datasets)]
@@ -270,7 +286,7 @@ def _tuned() -> str:
 
 
 def _far(frame: pd.DataFrame, far: Explained) -> dict[str, Any]:
-    """Far cells, how many a change moves near, and each cause that was tried with the cells that it explains."""
+    """Return the far cells, the numbers that changes move near, and each cause with the cells that it explains."""
     distances, parts = far.cells.distance, []
     for i, cause in enumerate(far.causes):
         own = far.cells[far.cells.cause == i]
@@ -295,7 +311,7 @@ def _unexplained(left: pd.DataFrame) -> str:
 
 
 def convergence_table(frame: pd.DataFrame) -> Table:
-    """What `studies.reproduction.studies.convergence_claims` found, as a table."""
+    """Result of `studies.reproduction.studies.convergence_claims` as a table."""
     rows = []
     for row in frame.to_dict("records"):
         claimed, stopped = (_gap(row[name]) for name in ("gap_claimed", "gap_stop"))
@@ -315,7 +331,7 @@ def _gap(value: float) -> Cell:
 
 
 def _commands(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """For each data set the commands that repeat one split of its cells, with the seconds that they took."""
+    """Yield each data set with the commands that repeat one split of its cells, and their seconds."""
     runs = rows[rows.split == 0].drop_duplicates(RUN_KEYS)
     for dataset, part in runs.groupby("dataset", sort=False):
         options = [f"--dataset {dataset} --method {name} --split 0 --store runs/one" for name in part.method]

@@ -16,10 +16,10 @@ TABLES = ("datasets", "hyper-parameters", "results", "average-ranks", "friedman"
 OURS, ABLATION = "RBRL", "BRL"
 # The row of Table 4 that is the mean over the six metrics.
 OVERALL = "Overall"
-# What columns are called: the paper's own figures, and ours by the plan that they come from.
+# Titles of columns: the paper's own figures, and ours by the plan that they come from.
 PAPER = "The paper"
 SOURCES = {"paper": "Ours, its rules", "paper-fair": "Ours, equal terms"}
-# Methods that the plan on equal terms adds to those of Table 3, and what it calls CLR with soft votes.
+# Methods that the plan on equal terms adds to those of Table 3, and its name for CLR with soft votes.
 FURTHER = ("Ensemble of chains", "Label powerset", "BR, one threshold")
 SOFT_CLR = "clr-soft"
 
@@ -30,7 +30,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def published(name: str = "results") -> pd.DataFrame:
-    """One of the paper's tables, as printed.
+    """Return one of the paper's tables, as printed.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def published(name: str = "results") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A copy, to be changed at will.
+        A copy.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def published(name: str = "results") -> pd.DataFrame:
 
 
 def printed(name: str, **columns: str) -> pd.DataFrame:
-    """A published table with rbrl's names of the metrics, and with other names of some columns.
+    """Return a published table with rbrl's names of the metrics, and with other names of some columns.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def printed(name: str, **columns: str) -> pd.DataFrame:
 
 
 def published_results() -> Results:
-    """Table 3 as `Results`, ready for tables, figures and the page."""
+    """Return Table 3 as `Results`."""
     return Results.from_summary(published("results"))
 
 
 def paper_methods() -> tuple[str, ...]:
-    """The nine methods of Table 3, in its order.
+    """Return the nine methods of Table 3, in its order.
 
     Examples
     --------
@@ -81,12 +81,12 @@ def paper_methods() -> tuple[str, ...]:
 
 
 def as_published(rows: pd.DataFrame, *others: str) -> Results:
-    """Rows of a plan as `Results` with the paper's methods, names and order; ranks are of the means in full.
+    """Return rows of a plan as `Results` with the paper's methods, names and order; ranks use the unrounded means.
 
     Parameters
     ----------
     rows : DataFrame
-        As `rbrl.experiments.Store.rows` gives them.
+        Result of `rbrl.experiments.Store.rows`.
     *others : str
         Methods outside Table 3 that are kept as well, such as "BRL".
     """
@@ -97,25 +97,25 @@ def as_published(rows: pd.DataFrame, *others: str) -> Results:
 
 
 def titles(*others: str) -> dict[str, str]:
-    """What tables call the methods of Table 3, and others, by the key of the name that a plan has for them."""
+    """Return the titles of the methods of Table 3, and of others, by the key of their name in a plan."""
     return {key(name): name for name in (*paper_methods(), *others)}
 
 
 def further(rows: pd.DataFrame) -> list[str]:
-    """Methods outside Table 3 that rows on equal terms have on every data set, as tests over data sets need them."""
+    """Return the methods outside Table 3 that have rows on every data set, as tests over data sets need them."""
     own = {name: set(rows.dataset[rows.method.map(key) == key(name)]) for name in FURTHER}
     return [name for name, sets in own.items() if sets == set(rows.dataset)]
 
 
 def by_decision_values(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows on equal terms with every method's decision values: CLR's soft votes, if known, instead of its hard ones."""
+    """Return rows on equal terms with every method's decision values: CLR's soft votes, if known, replace its hard ones."""
     if SOFT_CLR not in set(rows.method):
         return rows
     return rows[rows.method != "clr"].replace({"method": {SOFT_CLR: "clr"}})
 
 
 def key(name: str) -> str:
-    """Names are the same if they differ in case and hyphens only.
+    """Return a name without case and hyphens, so that spellings of one name are equal.
 
     Examples
     --------

@@ -1,5 +1,6 @@
-"""Plans and recorded results: where they lie, how they are read and written, with what made them."""
+"""Read and write plans and recorded results; each file has the facts of its origin."""
 
+import io
 import json
 import shlex
 import sys
@@ -12,9 +13,9 @@ import pandas as pd
 
 from rbrl import __version__
 from rbrl.experiments import RUN_KEYS, DatasetLoader, Plan, Store, expand, machine
-from rbrl.experiments.tables import write_text
+from studies.text_files import read_text, write_text
 
-# Plans and results lie here, the pages that are written about them in docs beside it.
+# Folder of plans and results; the pages about them are in docs.
 FOLDER = Path(__file__).resolve().parent
 PLANS = (
     *("paper", "paper-fair", "paper-quick"),
@@ -25,7 +26,7 @@ COMMAND = "python -m studies.reproduction"
 # Facts about a file stand at its head, in lines that start so.
 MARK = "# "
 DIGITS = "%.9g"
-# What a file says of every record beside what a store says: on what it depends, and when it was exported.
+# Columns of a file that a store does not have: the hash of all that a record depends on, and the date of export.
 MARKS = ["key", "recorded"]
 
 Facts: TypeAlias = dict[str, Any]
@@ -34,54 +35,58 @@ Place: TypeAlias = tuple[str, str, int]
 
 
 def facts(**others: Any) -> Facts:
-    """What every file says of itself: command, version, date and machine."""
+    """Return the facts of a new file: command, version, date and machine."""
     made = {"command": shlex.join([*COMMAND.split(), *sys.argv[1:]]), "version": __version__}
     return made | {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), **others}
 
 
-def write_table(path: Path, frame: pd.DataFrame, said: Facts) -> Path:
+def write_table(path: Path, frame: pd.DataFrame, facts_of_file: Facts) -> Path:
     """Write a frame under its facts; a reader sees the old file or the new one, never a part."""
-    head = "".join(f"{MARK}{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in said.items())
+    head = "".join(f"{MARK}{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in facts_of_file.items())
     return write_text(path, head + frame.to_csv(index=False, lineterminator="\n", float_format=DIGITS))
 
 
 def read_table(path: Path) -> tuple[pd.DataFrame, Facts]:
     """Return (frame, facts) of a file that `write_table` wrote."""
-    said: Facts = {}
-    with open(path, encoding="utf-8") as stream:
-        start = stream.tell()
-        while (line := stream.readline()).startswith(MARK):
-            name, _, value = line.removeprefix(MARK).partition(": ")
-            said[name], start = json.loads(value), stream.tell()
-        stream.seek(start)
-        return pd.read_csv(stream), said
+    facts_of_file: Facts = {}
+    text = read_text(path)
+    while text.startswith(MARK):
+        line, _, text = text.partition("\n")
+        name, _, value = line.removeprefix(MARK).partition(": ")
+        facts_of_file[name] = json.loads(value)
+    return pd.read_csv(io.StringIO(text)), facts_of_file
+
+
+def table_file(folder: Path, name: str) -> Path:
+    """Return the file of a table in a folder of results."""
+    return folder / f"{name}.csv.gz"
 
 
 def run_keys(plan: Plan) -> dict[Place, str]:
-    """The runs of a plan, each with the hash of all that its result depends on."""
+    """Return the runs of a plan, each with the hash of all that its result depends on."""
     return {run.place: run.key for run in expand(plan, DatasetLoader(plan.folder))}
 
 
 def search_keys(plan: Plan) -> dict[Place, str]:
-    """The searches of a plan, by the run that does them, each with the hash of all that it depends on."""
+    """Return the searches of a plan by their run, each with the hash of all that it depends on."""
     runs = [run for run in expand(plan, DatasetLoader(plan.folder)) if run.tune_key]
     first = {(*run.place[:2], run.tune_key): run.place for run in reversed(runs)}
     return {run.place: str(run.tune_key) for run in runs if first[(*run.place[:2], run.tune_key)] == run.place}
 
 
 def completed(own: pd.DataFrame, keys: Mapping[Place, str], kept: Iterable[pd.DataFrame], date: str) -> pd.DataFrame:
-    """Records of a plan, and what it lacks from records that depend on the same, whatever plan they were made for.
+    """Complete the records of a plan with records of other plans that depend on the same.
 
     Parameters
     ----------
     own : DataFrame
         Rows or efforts of a store.
     keys : dict
-        As `run_keys` or `search_keys` gives it.
+        Result of `run_keys` or `search_keys`.
     kept : iterable of DataFrame
         Such records with the columns `key` and `recorded`; the first that has a key is taken.
     date : str
-        Of the store's records.
+        Date of the store's records.
 
     Returns
     -------
@@ -97,7 +102,7 @@ def completed(own: pd.DataFrame, keys: Mapping[Place, str], kept: Iterable[pd.Da
     return pd.concat(found, ignore_index=True).reindex(columns=list(own)) if found else own
 
 
-def write_rows(path: Path, rows: pd.DataFrame, said: Facts) -> Path:
+def write_rows(path: Path, rows: pd.DataFrame, facts_of_file: Facts) -> Path:
     """Write rows of a store, a line per run: a column for each metric, and machines by number."""
     machines = list(dict.fromkeys(rows.machine))
     runs = rows.drop(columns=["metric", "value"]).drop_duplicates(RUN_KEYS).set_index(RUN_KEYS)
@@ -105,56 +110,56 @@ def write_rows(path: Path, rows: pd.DataFrame, said: Facts) -> Path:
     values = rows.pivot(index=RUN_KEYS, columns="metric", values="value").reindex(runs.index)
     values = values[list(dict.fromkeys(rows.metric))]
     numbered = {f"machine {i}": name for i, name in enumerate(machines, 1)}
-    said = {name: value for name, value in said.items() if name != "machine"} | numbered
-    return write_table(path, values.join(runs).reset_index(), said | {"metrics": list(values.columns)})
+    facts_of_file = {name: value for name, value in facts_of_file.items() if name != "machine"} | numbered
+    return write_table(path, values.join(runs).reset_index(), facts_of_file | {"metrics": list(values.columns)})
 
 
 def read_rows(path: Path) -> tuple[pd.DataFrame, Facts]:
     """Return (rows, facts) of a file that `write_rows` wrote; the rows as `rbrl.experiments.Store.rows` has them."""
-    frame, said = read_table(path)
-    metrics = said["metrics"]
-    frame["machine"] = [said[f"machine {number}"] for number in frame.machine]
+    frame, facts_of_file = read_table(path)
+    metrics = facts_of_file["metrics"]
+    frame["machine"] = [facts_of_file[f"machine {number}"] for number in frame.machine]
     frame["error"] = frame.error.astype(object).fillna("")
     others = [name for name in frame if name not in metrics]
     rows = frame.assign(place=range(len(frame))).melt([*others, "place"], metrics, var_name="metric")
     # A stable sort: of each run the metrics stay in the order of their columns.
     rows = rows.sort_values("place", kind="stable")
     columns = [*RUN_KEYS, "metric", "value", *(name for name in others if name not in RUN_KEYS)]
-    return rows[columns].reset_index(drop=True), said
+    return rows[columns].reset_index(drop=True), facts_of_file
 
 
 def plan_file(name: str) -> Path:
-    """The file of the plan called NAME; NAME may also be a file of its own, with the ending .toml."""
+    """Return the file of the plan called NAME; NAME may also be the path of a file, with the ending .toml."""
     return Path(name) if name.endswith(".toml") else FOLDER / "plans" / f"{name}.toml"
 
 
 def read_plan(name: str) -> Plan:
-    """The plan called NAME in the folder plans, or the one in a file NAME.toml."""
+    """Return the plan called NAME in the folder plans, or the one in a file NAME.toml."""
     return Plan.from_toml(plan_file(name))
 
 
 def results_folder(given: Path | None = None) -> Path:
-    """The folder of recorded results: the one given, or the reproduction's own."""
+    """Return the folder of recorded results: the given one, or the reproduction's own."""
     return given or _from_here(FOLDER / "results")
 
 
 def docs_folder() -> Path:
-    """The folder of documentation that the pages are written into."""
+    """Return the folder of documentation that the pages are written into."""
     return _from_here(FOLDER.parents[1] / "docs")
 
 
 def by_hand(name: str) -> Path:
-    """A file with judgements that are written by hand: causes.toml, or a part of a page in the folder notes."""
+    """Return the path of a hand-written file: causes.toml, or a part of a page in the folder notes."""
     return FOLDER / name
 
 
 def _from_here(path: Path) -> Path:
-    """A path as it is typed in the working folder, if it lies there: it is shown to people."""
+    """Return a path relative to the working folder, if it is in there."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def stem(plan: str) -> str:
-    """The name of a plan without folder and ending.
+    """Return the name of a plan without folder and ending.
 
     Examples
     --------
@@ -182,42 +187,42 @@ class Recorded:
         self.folder = Path(folder)
 
     def has(self, plan: str) -> bool:
-        """Whether there are results of a plan."""
+        """Return True if there are results of a plan."""
         return self.has_table(stem(plan))
 
     def rows(self, plan: str) -> pd.DataFrame:
-        """One row per run and metric, as `rbrl.experiments.Store.rows` has them."""
+        """Return one row per run and metric, as `rbrl.experiments.Store.rows` does."""
         return read_rows(self._path(stem(plan)))[0].drop(columns=MARKS, errors="ignore")
 
     def effort(self, plan: str) -> pd.DataFrame:
-        """One row per tuning, as `rbrl.experiments.Store.effort` has them."""
+        """Return one row per tuning, as `rbrl.experiments.Store.effort` does."""
         return self.table(f"{stem(plan)}-tuning").drop(columns=MARKS, errors="ignore")
 
     def dates(self, plan: str) -> dict[str, int]:
-        """How many runs of a plan were recorded on which day; nothing where a file does not say so."""
+        """Return the number of runs of a plan by date of record; empty for a file without dates."""
         rows = read_rows(self._path(stem(plan)))[0].drop_duplicates(RUN_KEYS)
         return rows.recorded.value_counts().sort_index().to_dict() if "recorded" in rows else {}
 
     def kept(self) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
-        """(rows, efforts) of all plans, with the columns `key` and `recorded`."""
+        """Return (rows, efforts) of all plans, with the columns `key` and `recorded`."""
         plans = [plan for plan in PLANS if self.has(plan)]
         tuned = [f"{plan}-tuning" for plan in plans if self.has_table(f"{plan}-tuning")]
         return [read_rows(self._path(plan))[0] for plan in plans], [self.table(name) for name in tuned]
 
     def facts(self, name: str) -> Facts:
-        """What a file says of itself."""
+        """Return the facts of a file."""
         return read_table(self._path(name))[1]
 
     def table(self, name: str) -> pd.DataFrame:
-        """Any other table of the folder."""
+        """Return any other table of the folder."""
         return read_table(self._path(name))[0]
 
     def has_table(self, name: str) -> bool:
-        """Whether there is such a table."""
-        return (self.folder / f"{name}.csv").is_file()
+        """Return True if there is such a table."""
+        return table_file(self.folder, name).is_file()
 
     def _path(self, name: str) -> Path:
-        path = self.folder / f"{name}.csv"
+        path = table_file(self.folder, name)
         if not path.is_file():
             raise FileNotFoundError(f"no such results: {path}; `{COMMAND} export --run STORE` writes them")
         return path
@@ -238,15 +243,15 @@ class Stored:
         self.store = store if isinstance(store, Store) else Store(store)
 
     def has(self, plan: str) -> bool:
-        """Whether there is such a plan, and results of it."""
+        """Return True if there is such a plan with results."""
         return plan_file(plan).is_file() and not self.rows(plan).empty
 
     def rows(self, plan: str) -> pd.DataFrame:
-        """One row per run and metric."""
+        """Return one row per run and metric."""
         return self.store.rows(read_plan(plan))
 
     def effort(self, plan: str) -> pd.DataFrame:
-        """One row per tuning."""
+        """Return one row per tuning."""
         return self.store.effort(read_plan(plan))
 
 

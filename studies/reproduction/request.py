@@ -1,4 +1,4 @@
-"""What was asked for on the command line: where its results are, and how the answer is given."""
+"""A request on the command line: its part of the results, their source, and the form of the answer."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from studies.reproduction.recorded import Recorded, Source, Stored, results_fold
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for, and where results are.
+    """A request: the results that it is about, and the form of the answer.
 
     Parameters
     ----------
@@ -26,13 +26,15 @@ class Request:
     folder : path, optional
         Folder of recorded results; default: that of the repository.
     plan : str
-        Whose results are shown.
+        Plan whose results are shown.
     published : bool
-        Whether the paper's own results are, instead.
+        True shows the paper's own results instead.
     datasets, methods, splits : tuple
-        The part of the results that is asked for; empty means all.
+        Part of the results that is shown; empty means all.
     output : path
         Folder of figures and pages.
+    html : path, optional
+        File for all pages and figures together; default: none.
     data_home : path, optional
         Folder of data files.
     jobs : int
@@ -40,7 +42,7 @@ class Request:
     minutes : float
         Processor time that `oracle` may spend.
     json, quiet : bool
-        Whether answers are JSON; whether nothing but answers is printed.
+        Print answers as JSON; print nothing but answers.
     """
 
     store: Path | None = None
@@ -51,6 +53,7 @@ class Request:
     methods: tuple[str, ...] = ()
     splits: tuple[int, ...] = ()
     output: Path = Path("paper")
+    html: Path | None = None
     data_home: Path | None = None
     jobs: int = 1
     minutes: float = 0.0
@@ -59,7 +62,7 @@ class Request:
 
     @property
     def source(self) -> Source:
-        """Where rows come from: the store if one is given, else the recorded files."""
+        """Source of rows: the store if one is given, else the recorded files."""
         return Stored(self.store) if self.store else self.recorded
 
     @property
@@ -68,7 +71,7 @@ class Request:
         return Recorded(results_folder(self.folder))
 
     def rows(self, plan: str | None = None) -> pd.DataFrame:
-        """Rows of a plan, of the data sets, methods and splits that were asked for."""
+        """Return the rows of a plan for the data sets, methods and splits of the request."""
         rows = self.source.rows(plan or self.plan)
         chosen = rows.method.notna()
         if self.methods:
@@ -81,17 +84,17 @@ class Request:
         return rows[chosen]
 
     def wants(self, run: Any) -> bool:
-        """Whether a run is of the data sets, methods and splits that were asked for."""
+        """Return True if a run belongs to the data sets, methods and splits of the request."""
         methods = [key(name) for name in self.methods]
         chosen = ((run.dataset, self.datasets), (key(run.method), methods), (run.split, self.splits))
         return all(not wanted or one in wanted for one, wanted in chosen)
 
     def results(self, plan: str | None = None, *others: str) -> Results:
-        """Results with the paper's methods and names; the paper's own if those were asked for."""
+        """Return results with the paper's methods and names; the paper's own for a request of published results."""
         return published_results() if self.published else as_published(self.rows(plan), *others)
 
     def sources(self, *plans: str, others: tuple[str, ...] = ()) -> dict[str, Results]:
-        """The paper's results and ours of some plans, by default of the one that was asked for, by name.
+        """Return, by name, the paper's results and ours of some plans, by default of the plan of the request.
 
         Parameters
         ----------
@@ -103,7 +106,7 @@ class Request:
         return {PAPER: published_results()} | {SOURCES.get(plan, plan): self.results(plan, *others) for plan in ours}
 
     def tell(self, text: str) -> None:
-        """Say something that is not the answer."""
+        """Print a message that is not the answer."""
         if not (self.quiet or self.json):
             print(text, file=sys.stderr)
 
@@ -116,12 +119,12 @@ class Request:
 
 
 def records(table: Table) -> list[dict[str, Any]]:
-    """The figures of a table as JSON takes them."""
+    """Return the figures of a table in a form for JSON."""
     return table.frame.astype(object).to_dict(orient="records")
 
 
 def show_json(value: Any) -> None:
-    """Print one JSON value; what is not a number becomes null."""
+    """Print one JSON value; NaN and infinity become null."""
     print(json.dumps(_plain(value), ensure_ascii=False, indent=2))
 
 

@@ -1,4 +1,4 @@
-"""The long way: run the plans, record the results, compute the studies, write the pages. Each step alone, too."""
+"""The steps of a full reproduction: run the plans, record the results, compute the studies, write the pages."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -24,6 +24,7 @@ from studies.reproduction.recorded import (
     results_folder,
     run_keys,
     search_keys,
+    table_file,
     write_rows,
     write_table,
 )  # fmt: skip
@@ -33,7 +34,7 @@ STORE = Path("runs", "paper")
 
 
 def all_steps(request: Request) -> None:
-    """Run what is missing of every plan, record it, compute the studies that are not recorded, write the page."""
+    """Run the missing runs of every plan, record them, compute the studies that are not recorded, write the pages."""
     store = request.store or STORE
     request = replace(request, store=store)
     failed = 0
@@ -48,21 +49,21 @@ def all_steps(request: Request) -> None:
 
 
 def export(request: Request) -> None:
-    """Write what a store has of the plans into the folder of results."""
+    """Write the records of a store into the folder of results."""
     for path in write_results(Stored(request.store or STORE), results_folder(request.folder), facts()):
         request.tell(str(path))
 
 
-def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str] | None = None) -> list[Path]:
-    """Write what a store has of some plans into a folder: rows, tunings, and what other criteria would choose.
+def write_results(source: Stored, folder: Path, facts_of_file: Facts, plans: Iterable[str] | None = None) -> list[Path]:
+    """Write the records of a store into a folder: rows and tunings of plans, and the choices of other criteria.
 
-    What the folder records already and the store has not is kept, if nothing that it depends on has changed.
+    Records that the folder has and the store lacks are kept, if nothing that they depend on has changed.
 
     Parameters
     ----------
     source : Stored
     folder : path
-    said : dict
+    facts_of_file : dict
         Facts that every file has at its head.
     plans : iterable of str, optional
         Default: all plans of the reproduction. Tunings that a plan shares with one before it are written once.
@@ -78,17 +79,17 @@ def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str
         rows, plan = source.rows(name), read_plan(name)
         if rows.empty:
             continue
-        own = said | {"plan": f"studies/reproduction/plans/{name}.toml"}
-        rows = completed(rows, run_keys(plan), kept_rows, said["date"])
-        files.append(write_rows(folder / f"{name}.csv", rows, own))
-        effort = completed(source.effort(name), search_keys(plan), kept_efforts, said["date"])
+        own = facts_of_file | {"plan": f"studies/reproduction/plans/{name}.toml"}
+        rows = completed(rows, run_keys(plan), kept_rows, facts_of_file["date"])
+        files.append(write_rows(table_file(folder, name), rows, own))
+        effort = completed(source.effort(name), search_keys(plan), kept_efforts, facts_of_file["date"])
         if not any(effort.equals(other) for other in written):
-            files.append(write_table(folder / f"{name}-tuning.csv", effort, own))
+            files.append(write_table(table_file(folder, f"{name}-tuning"), effort, own))
         written.append(effort)
     plan = read_plan("paper")
     found = choices(source.store, plan)
     if len(found):
-        files.append(write_table(folder / "criteria.csv", summarise_choices(found, plan.metrics), said))
+        files.append(write_table(table_file(folder, "criteria"), summarise_choices(found, plan.metrics), facts_of_file))
     return files
 
 
@@ -100,7 +101,7 @@ def studies(request: Request) -> None:
             continue
         try:
             for part, frame in study(replace(request, datasets=())).items():
-                request.tell(str(write_table(folder / f"{part}.csv", frame, facts())))
+                request.tell(str(write_table(table_file(folder, part), frame, facts())))
         except NotRecorded as reason:
             request.tell(f"{name} left out: {reason}")
 
@@ -108,10 +109,10 @@ def studies(request: Request) -> None:
 def page(request: Request) -> None:
     """Write docs/reproduction.md with its figures, and the page of our results; or a page of the paper's results."""
     if request.published:
-        said = {"title": "The paper's comparison, as published", "command": f"{COMMAND} page --published"}
-        files = [write_page(published_results(), request.output / "report.html", **said)]
+        options = {"title": "The paper's comparison, as published", "command": f"{COMMAND} page --published"}
+        files = [write_page(published_results(), request.output / "report.html", **options)]
     else:
-        files = write_pages(request.recorded, docs_folder())
+        files = write_pages(request.recorded, docs_folder(), request.html)
     for path in files:
         request.tell(str(path))
 

@@ -33,22 +33,22 @@ STILL = 1e-6
 # Kernel widths as multiples of the default, and the penalties of the paper's figure.
 FACTORS = tuple(10.0**i for i in range(-3, 4))
 LAMBDAS = tuple(10.0**i for i in range(-4, 3))
-# Rows and iterations of a first solve that loads what is compiled.
+# Rows and iterations of a first solve that loads compiled code.
 FEW = 50
 # Fits are measured once more, up to three times, while they took fewer seconds than this together.
-LONG = 2.0
+LONG_SECONDS = 2.0
 PENALTIES = ("ridge", "ranking", "nuclear")
 
 
 def model_for(dataset: Dataset, **params: Any) -> RBRLClassifier:
-    """RBRL as the paper uses it on a data set: with an RBF kernel or linear."""
+    """Return RBRL as the paper uses it on a data set: with an RBF kernel or linear."""
     kernel = "rbf" if dataset.card is not None and dataset.card.model == "kernel" else "linear"
     weights = {"ridge": 1.0, "ranking": 0.1, "nuclear": 0.1, "intercept_ridge": None}
     return RBRLClassifier(**{"kernel": kernel, "gamma": "paper", "non_empty": True, **weights, **params})
 
 
 def parts(dataset: Dataset, seed: int = 0) -> tuple[Part, Part]:
-    """Training and test part, dense features scaled by the training part."""
+    """Return training and test part, with dense features scaled by the training part."""
     train, test = dataset.split(seed)
     if isinstance(train.X, np.ndarray):
         scaler = StandardScaler().fit(train.X)
@@ -59,7 +59,7 @@ def parts(dataset: Dataset, seed: int = 0) -> tuple[Part, Part]:
 def convergence(
     problems: dict[str, tuple[RBRLClassifier, Any, Any]], max_iter: int = 2000, tol: float = 1e-8
 ) -> pd.DataFrame:
-    """Objective and certified gap of each solver against its evaluations and its time.
+    """Return objective and certified gap of each solver, with its evaluations and its time.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def convergence(
     frames = []
     for problem, (model, X, Y) in problems.items():
         for solver in SOLVERS.values():
-            _solve(model, solver, X[:FEW], Y[:FEW], FEW, tol)  # loads what is compiled, on nobody's clock
+            _solve(model, solver, X[:FEW], Y[:FEW], FEW, tol)  # loads compiled code before the clock starts
         recorders = {name: _solve(model, solver, X, Y, max_iter, tol) for name, solver in SOLVERS.items()}
         bound = max(one.result.objective / (1 + one.result.gap) for one in recorders.values())
         for name, one in recorders.items():
@@ -89,7 +89,7 @@ def convergence(
 
 
 def thinned(curves: pd.DataFrame, n_points: int = 120) -> pd.DataFrame:
-    """The same curves with about `n_points` iterations each, evenly spread on a logarithmic axis."""
+    """Return the curves with about `n_points` iterations each, evenly spread on a logarithmic axis."""
     kept = []
     for _, curve in curves.groupby(["problem", "solver"], sort=False):
         places = np.unique(np.geomspace(1, len(curve), n_points).round().astype(int)) - 1
@@ -98,7 +98,7 @@ def thinned(curves: pd.DataFrame, n_points: int = 120) -> pd.DataFrame:
 
 
 def authors_stop(objective: ArrayLike) -> int | None:
-    """Iteration at which the authors' program stops: the objective changed by at most 1e-6 of itself; None if never.
+    """Return the iteration at which the authors' program stops, a relative change of at most 1e-6; None if never.
 
     Examples
     --------
@@ -111,14 +111,14 @@ def authors_stop(objective: ArrayLike) -> int | None:
 
 
 def convergence_claims(curves: pd.DataFrame, claimed: dict[str, int]) -> pd.DataFrame:
-    """What the curves say of the iterations that the paper names.
+    """Gaps of the curves at the iterations that the paper names.
 
     Parameters
     ----------
     curves : DataFrame
-        As `convergence` gives them, not thinned.
+        Result of `convergence`, not thinned.
     claimed : dict of str to int
-        Iterations within which the paper's algorithm is said to converge, by problem.
+        Iterations within which the paper's algorithm converges, according to the paper, by problem.
 
     Returns
     -------
@@ -141,13 +141,13 @@ def convergence_claims(curves: pd.DataFrame, claimed: dict[str, int]) -> pd.Data
 
 
 def _first(gaps: pd.Series, bound: float) -> float:
-    """Where a curve of gaps reaches a bound; NaN if nowhere."""
+    """Return the place where a curve of gaps reaches a bound; NaN if it never does."""
     reached = gaps[gaps <= bound]
     return float(reached.index[0]) if len(reached) else float("nan")
 
 
 class _Recorder:
-    """A solver that keeps the result of another, and at which second it had made how many evaluations."""
+    """A solver that runs another one and records its result and the time of every evaluation."""
 
     result: SolverResult
 
@@ -156,7 +156,7 @@ class _Recorder:
         self.evaluations, self.seconds = [0.0], [0.0]
 
     def solve(self, objective: Any, **options: Any) -> SolverResult:
-        """Solve, with a note of the time after every product with the design."""
+        """Solve and record the time after every product with the design."""
         before, began = objective.evaluations, time.process_time()
 
         def note() -> None:
@@ -168,7 +168,7 @@ class _Recorder:
         return self.result
 
     def curve(self) -> pd.DataFrame:
-        """Objective values with the evaluations and seconds after which each was known."""
+        """Return the objective values with the evaluations and seconds of each."""
         history, costs = self.result.history, np.asarray(self.result.costs)
         seconds = np.interp(costs, self.evaluations, self.seconds)
         numbers = np.arange(1, len(history) + 1)
@@ -204,7 +204,7 @@ def _solve(model: RBRLClassifier, solver: APG | QuasiNewton, X: Any, Y: Any, max
 def gamma_sensitivity(
     models: Mapping[str, Any], dataset: Dataset, factors: Iterable[float] = FACTORS, seed: int = 0
 ) -> pd.DataFrame:
-    """Test metrics of kernel models over kernel widths.
+    """Return test metrics of kernel models over kernel widths.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def pair_sensitivity(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
-    """Test metrics over each pair of lambdas, the third held at the model's own.
+    """Return test metrics over each pair of penalties, with the third as in the model.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def pair_sensitivity(
     values : sequence of float
     seed : int
     progress : callable, optional
-        Told (fits done, fits in all).
+        Called with (fits done, fits in all).
 
     Returns
     -------
@@ -266,7 +266,7 @@ def pair_sensitivity(
 
 
 def _plane(model: RBRLClassifier, fixed: str, values: Sequence[float]) -> list[tuple[float, ...]]:
-    """The points (ridge, ranking, nuclear) with one of them held at the model's own value."""
+    """Return the points (ridge, ranking, nuclear) with one of them held at the model's own value."""
     return list(product(*((getattr(model, name),) if name == fixed else values for name in PENALTIES)))
 
 
@@ -281,12 +281,12 @@ def _metrics(model: Any, test: Part) -> dict[str, float]:
 
 
 def width_table(study: pd.DataFrame) -> Table:
-    """By metric and method: the value at the default kernel width, the best over all widths, and where it is.
+    """Value at the default kernel width and best value over all widths, by metric and method.
 
     Parameters
     ----------
     study : DataFrame
-        As `studies.reproduction.studies.gamma_sensitivity` gives it.
+        Result of `studies.reproduction.studies.gamma_sensitivity`.
     """
     rows, records = [], []
     for (name, method), part in study.groupby(["metric", "method"], sort=False):
@@ -303,12 +303,12 @@ def width_table(study: pd.DataFrame) -> Table:
 
 
 def penalty_table(study: pd.DataFrame) -> Table:
-    """By metric: the best point of all three planes, and whether each of its penalties lies inside the grid.
+    """Best point of all three planes by metric, and the penalties that are inside the grid there.
 
     Parameters
     ----------
     study : DataFrame
-        As `studies.reproduction.studies.pair_sensitivity` gives it.
+        Result of `studies.reproduction.studies.pair_sensitivity`.
     """
     rows, records = [], []
     ends = {name: (study[name].min(), study[name].max()) for name in PENALTIES}
@@ -326,7 +326,7 @@ def penalty_table(study: pd.DataFrame) -> Table:
 
 
 def _best(part: pd.DataFrame, metric: Metric, worst: bool = False) -> Any:
-    """The row of the best value, or of the worst."""
+    """Return the row of the best value, or of the worst."""
     return part.value.idxmax() if metric.greater_is_better != worst else part.value.idxmin()
 
 
@@ -343,7 +343,7 @@ def against_authors(
     params : dict of str to dict
         RBRL's parameters on each data set.
     tell : callable, optional
-        Told of each data set before it is done.
+        Called with a line of text before each data set.
 
     Returns
     -------
@@ -375,7 +375,7 @@ def _from_better_bound(record: dict[str, Any]) -> dict[str, Any]:
 def _measured(model: RBRLClassifier, train: Part) -> dict[str, float]:
     """Seconds of a fit, the best of three where it is short, and what came out."""
     taken: list[float] = []
-    while not taken or (sum(taken) < LONG and len(taken) < 3):
+    while not taken or (sum(taken) < LONG_SECONDS and len(taken) < 3):
         started = time.perf_counter()
         fitted = _fitted(clone(model), train)
         taken.append(time.perf_counter() - started)

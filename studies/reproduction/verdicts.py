@@ -1,8 +1,8 @@
-"""What may be concluded of RBRL against each method: by how much it is better, how surely, and whether that matters.
+"""Verdicts on RBRL against each method: the difference, its certainty, and whether it matters in practice.
 
 Average ranks on few data sets saturate: a method that is behind everywhere has the last rank whether it is behind by 0.2
 or by 0.01. So differences of values come first, then Wilcoxon's test with Holm's correction for RBRL against the eight
-others, and the Bayesian signed-rank test, which can also say that two methods are equal for all that matters.
+others, and the Bayesian signed-rank test, which can also find that two methods are practically equal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ RANKING = tuple(metric.name for metric in PAPER_METRICS if metric.needs == "scor
 
 
 def signed_value(value: float, digits: int = 3) -> str:
-    """A difference with its sign, and a true minus.
+    """Format a difference with its sign and a true minus.
 
     Examples
     --------
@@ -41,18 +41,18 @@ def signed_value(value: float, digits: int = 3) -> str:
 
 
 def gains(results: Results, metric: Metric, rival: str) -> pd.Series:
-    """By data set: how much better RBRL's mean is than a rival's, in the metric's good direction."""
+    """Return RBRL's lead over a rival on each data set, in the metric's good direction."""
     values = results.means(metric)[[OURS, rival]].dropna()
     return (values[OURS] - values[rival]) * (1 if metric.greater_is_better else -1)
 
 
 def verdicts(results: Results) -> pd.DataFrame:
-    """RBRL against every other method on every metric.
+    """Compare RBRL with every other method on every metric.
 
     Parameters
     ----------
     results : Results
-        With the paper's names; see `studies.reproduction.paper.as_published`.
+        Results with the paper's names; see `studies.reproduction.paper.as_published`.
 
     Returns
     -------
@@ -96,10 +96,10 @@ def verdict_grid(frame: pd.DataFrame, title: str, others: Mapping[str, Mapping[s
     Parameters
     ----------
     frame : DataFrame
-        As `verdicts` gives it.
+        Result of `verdicts`.
     title : str
     others : dict of str to dict, optional
-        Further columns: by their title what they say of each rival.
+        Further columns by title, each with a text for every rival.
     """
     further = others or {}
     metrics, cells = list(dict.fromkeys(frame.metric)), frame.set_index(["metric", "rival"])
@@ -122,7 +122,7 @@ def _short(row: pd.Series) -> Cell:
 
 
 def verdict_rows(sources: Mapping[str, pd.DataFrame]) -> Table:
-    """Every comparison with everything that is known of it, a line for each of some results."""
+    """Every comparison with all its statistics, a row for each of several results."""
     rows, frames = [], []
     for name, frame in sources.items():
         frames.append(frame.assign(source=name))
@@ -145,7 +145,7 @@ def verdict_rows(sources: Mapping[str, pd.DataFrame]) -> Table:
 
 
 def artefact(published: Results, equal: Results, rivals: Sequence[str]) -> pd.DataFrame:
-    """How much of RBRL's lead in rankings comes from scoring its rivals by hard votes.
+    """Return the share of RBRL's lead in rankings that comes from scoring its rivals by hard votes.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def artefact(published: Results, equal: Results, rivals: Sequence[str]) -> pd.Da
 
 
 def artefact_table(frame: pd.DataFrame) -> Table:
-    """What `artefact` found; a share is given where the lead was more than what does not matter."""
+    """Result of `artefact`; a share is given for leads outside the region of equivalence."""
     rows = []
     for row in frame.itertuples():
         share = Cell(f"{row.share:.0%}".replace("-", "−"), row.share) if row.hard > ROPE else Cell(MISSING)
@@ -179,7 +179,7 @@ def artefact_table(frame: pd.DataFrame) -> Table:
 
 
 def tuning_effect(every: Results, first: Results, methods: Sequence[str]) -> pd.DataFrame:
-    """What a search on the first split alone changes, beside one on every split: means over data sets of the difference.
+    """Return the mean change over data sets from a search on every split to one on the first split alone.
 
     The first split's training rows are test rows of other splits, so that a choice made there has seen some of them.
 
@@ -198,7 +198,7 @@ def tuning_effect(every: Results, first: Results, methods: Sequence[str]) -> pd.
 
 
 def tuning_table(frame: pd.DataFrame) -> Table:
-    """What `tuning_effect` found, methods x metrics."""
+    """Result of `tuning_effect`, methods x metrics."""
     metrics, cells = list(dict.fromkeys(frame.metric)), frame.set_index(["method", "metric"])
     rows = []
     for method in dict.fromkeys(frame.method):

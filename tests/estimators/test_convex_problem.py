@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import CPNL, BRLClassifier, RBRLClassifier
-from rbrl.estimators.forms import FEATURE_MAP, LINEAR
+from rbrl.estimators.forms import FeatureMapForm, LinearForm
 
 X, Y = make_multilabel_classification(60, 6, n_classes=4, n_labels=2, random_state=0)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -28,9 +28,9 @@ every_weight = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["no weig
 
 def stored(model, problem):
     """Coefficients of a fitted model as its problem has them."""
-    if problem.form is LINEAR:
+    if isinstance(problem.form, LinearForm):
         return np.hstack([model.coef_, model.intercept_[:, None]] if model.fit_intercept else [model.coef_]).T
-    return model.feature_coef_ if problem.form is FEATURE_MAP else model.dual_coef_[problem.rows]
+    return model.feature_coef_ if isinstance(problem.form, FeatureMapForm) else model.dual_coef_[problem.rows]
 
 
 @every_model

@@ -7,7 +7,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from rbrl.estimators import LabelPowerset
 from rbrl.estimators.base_learners import compute_probabilities, fit_sharpness
-from rbrl.estimators.reductions import encode_sets
+from rbrl.estimators.powersets import encode_sets
 
 
 @pytest.fixture

@@ -60,6 +60,7 @@ def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, 
     ],
 )
 def test_what_cannot_be_is_refused_at_once(monkeypatch, model, X, way_out):
+    monkeypatch.setattr(memory, "ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
     monkeypatch.setattr(ConvexProblem, "solve", lambda *_: pytest.fail("the fit has begun"))
     with pytest.raises(
@@ -71,6 +72,7 @@ def test_what_cannot_be_is_refused_at_once(monkeypatch, model, X, way_out):
 
 def test_what_will_hardly_be_is_warned_of_and_tried(monkeypatch):
     needs = RBRLClassifier().problem(SPARSE, LABELS[:300]).estimate_memory()
+    monkeypatch.setattr(memory, "ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: (needs.least + needs.usual) // 2)
     with pytest.warns(MemoryWarning, match="To use less memory: set max_rank"):
         model = RBRLClassifier().fit(SPARSE, LABELS[:300])

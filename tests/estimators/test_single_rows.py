@@ -1,5 +1,7 @@
 """Rows that come singly are scored without checks that could find nothing; whatever could be wrong is still found."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,7 +9,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.utils.validation import validate_data
 
 from rbrl import RBRLClassifier, RBRLClassifierCV
-from rbrl.estimators.forms import linear_scores
+from rbrl.estimators.coefficients import score_linear
 from rbrl.estimators.validation import FLOATS, can_skip_checks
 from rbrl.kernels import LARGEST_SCALED_SQUARE, KernelRows, gram
 
@@ -121,4 +123,5 @@ def test_what_is_kept_of_training_rows_is_that_of_the_last_fit():
 def test_scores_of_sparse_rows(rows):
     coef = np.random.default_rng(0).standard_normal((3, 6))
     thin = X[:rows] * (np.arange(6) % 2)
-    np.testing.assert_allclose(linear_scores(sparse.csr_array(thin), coef), thin @ coef.T, rtol=1e-12)
+    model = SimpleNamespace(coef_=coef, intercept_=np.zeros(3))
+    np.testing.assert_allclose(score_linear(model, sparse.csr_array(thin)), thin @ coef.T, rtol=1e-12)

@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold
 import rbrl
 from rbrl import CPNL, BRLClassifier, RBRLClassifier, RBRLClassifierCV
 from rbrl.decision import best_global_threshold, best_label_thresholds, relevant_labels
-from rbrl.estimators.block_problem import BlockProblem
-from rbrl.estimators.forms import kernel_values
+from rbrl.estimators.coefficients import kernel_values
+from rbrl.estimators.streaming import BlockProblem
 from rbrl.estimators.training_scores import (
     TrainingRows,
     count_effective_parameters,

@@ -5,7 +5,7 @@ import pytest
 
 from problems import random_gram, random_labels, rbrl_loss
 from rbrl import CPNL, RBRLClassifier
-from rbrl.estimators import model_problems as estimator_module
+from rbrl.estimators import forms as estimator_module
 from rbrl.problem import KernelDesign, MatrixDesign, SpectralDesign
 from rbrl.problem import kernel as kernel_module
 from rbrl.problem.kernel import KernelValues, check_semidefinite, kernel_design

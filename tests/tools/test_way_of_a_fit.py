@@ -1,11 +1,11 @@
-"""The tracer on a package of two files, whose way is known."""
+"""The tracer on a package of two files, whose path is known."""
 
 import importlib.util
 import sys
 
 import pytest
 
-from way_of_a_fit import Way, as_markdown, trace
+from way_of_a_fit import CallPath, as_markdown, trace
 
 UPPER = """
 from lower import twice, through_sorted
@@ -51,20 +51,20 @@ def upper(tmp_path, monkeypatch):
 
 
 def test_functions_in_the_order_of_first_call(upper, tmp_path):
-    way = trace(upper.enter, tmp_path / "toy")
-    assert way.functions == {
+    path = trace(upper.enter, tmp_path / "toy")
+    assert path.functions == {
         "upper.py": ["enter", "plain", "enter.<lambda>:12"],
         "lower.py": ["twice", "through_sorted"],
     }
-    assert way.n_functions == 5
+    assert path.n_functions == 5
 
 
 def test_a_call_counts_once_for_each_pair_of_functions(upper, tmp_path):
-    way = trace(upper.enter, tmp_path / "toy")
-    assert way.calls["lower.py", "upper.py"] == {("twice", "plain"), ("through_sorted", "enter.<lambda>:12")}
-    assert way.mutual_pairs() == [("lower.py", "upper.py")]
+    path = trace(upper.enter, tmp_path / "toy")
+    assert path.calls["lower.py", "upper.py"] == {("twice", "plain"), ("through_sorted", "enter.<lambda>:12")}
+    assert path.mutual_pairs() == [("lower.py", "upper.py")]
     pair = ("upper.py", "lower.py")
-    assert trace(upper.again, tmp_path / "toy").calls[pair] - way.calls[pair] == {("again", "twice")}
+    assert trace(upper.again, tmp_path / "toy").calls[pair] - path.calls[pair] == {("again", "twice")}
 
 
 def test_files_that_call_in_one_direction_are_no_mutual_pair(upper, tmp_path):
@@ -88,13 +88,13 @@ def test_the_profile_function_of_before_is_back(upper, tmp_path):
 
 
 def test_complaints_name_each_bound():
-    way = Way({"a.py": [f"f{i}" for i in range(110)]})
-    assert way.complaints(110) == []
-    assert way.complaints(None) == []
-    way.functions["b.py"] = ["g"]
-    way.calls["a.py", "b.py"].add(("f0", "g"))
-    way.calls["b.py", "a.py"].add(("g", "f1"))
-    assert way.complaints(110) == ["111 functions, more than 110", "a.py and b.py call each other"]
+    path = CallPath({"a.py": [f"f{i}" for i in range(110)]})
+    assert path.complaints(110) == []
+    assert path.complaints(None) == []
+    path.functions["b.py"] = ["g"]
+    path.calls["a.py", "b.py"].add(("f0", "g"))
+    path.calls["b.py", "a.py"].add(("g", "f1"))
+    assert path.complaints(110) == ["111 functions, more than 110", "a.py and b.py call each other"]
 
 
 def test_the_table_has_a_row_for_each_file_and_each_direction_of_a_pair(upper, tmp_path):

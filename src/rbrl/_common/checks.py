@@ -119,8 +119,10 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     Traceback (most recent call last):
     ValueError: The stop parameter of APG must be one of 'gap', 'paper'. Got 'never' instead.
     """
+    if value in choices:
+        return value
     rule = f"be one of {', '.join(map(repr, choices))}"
-    return _require(value in choices, f"The {name} parameter of {owner}", rule, value, ValueError)
+    return _require(False, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 
 def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:

@@ -145,7 +145,9 @@ def check_same_rows(**arguments: Any) -> None:
 'Tuesday' in y, in row 0; pass y.loc[X.index]. If the rows belong together by their position, pass both with \
 reset_index(drop=True).
     """
-    indexes = [(name, values.index) for name, values in arguments.items() if _has_index(values)]
+    # Only an index of pandas has an inferred type; a list has a method `index`.
+    frames = {name: values for name, values in arguments.items() if hasattr(values, "iloc")}
+    indexes = [(name, frame.index) for name, frame in frames.items() if hasattr(frame.index, "inferred_type")]
     for name, index in indexes[1:]:
         first, expected = indexes[0]
         if len(index) == len(expected) and _name_other_rows(expected, index):
@@ -186,11 +188,6 @@ in labels, as column 0; pass labels[Y.columns].
                 f"{first} and {name} must have their columns in the same order. Got {expected[j]!r} in {first} and "
                 f"{names[j]!r} in {name}, as column {j}; pass {name}[{first}.columns]."
             )
-
-
-def _has_index(values: Any) -> bool:
-    """Tell whether an object has an index as pandas objects do."""
-    return hasattr(values, "iloc") and hasattr(getattr(values, "index", None), "inferred_type")
 
 
 def _name_other_rows(one: Any, other: Any) -> bool:

@@ -14,6 +14,9 @@ from warnings import warn
 
 # Old module, and the modules in which its names are looked up today, the first of them first.
 MODULES = {
+    "rbrl.estimators.binary_reductions": ("rbrl.estimators.reductions",),
+    "rbrl.estimators.cpnl": ("rbrl.estimators.rbrl",),
+    "rbrl.estimators.ensembles": ("rbrl.estimators.powersets", "rbrl.estimators.chains"),
     "rbrl.explanations": ("rbrl.inspection",),
     "rbrl.onnx": ("rbrl.interop.onnx",),
     "rbrl.report": (

@@ -154,9 +154,9 @@ def _fit_dataset(model: Any, source: sources.Source) -> tuple[int, int]:
 def _fit_shards(model: Any, source: sources.Source) -> tuple[int, int]:
     """Fit a model to files that are read one at a time; return the number of rows and of labels."""
     from rbrl.datasets import open_shards
-    from rbrl.estimators.convex import ObjectiveClassifier
+    from rbrl.estimators.convex import ConvexClassifier
 
-    if not isinstance(model, ObjectiveClassifier):
+    if not isinstance(model, ConvexClassifier):
         raise ValueError(
             "Shards can be fitted with --method rbrl, brl or cpnl, without --standardise and --calibrate. "
             f"For other models, put the rows of {source.data} into one file."

@@ -12,27 +12,19 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from rbrl._common.bases import Estimator
-from rbrl._common.checks import check_row_weights
-from rbrl._common.frames import check_no_mask, check_same_rows
-from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
-from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.decision import empty_share, filling_pays, relevant_labels
+from rbrl.datasets import Dataset, Shards
+from rbrl.decision import filling_pays, relevant_labels
 from rbrl.estimators.named_answers import NamedAnswers
 from rbrl.estimators.validation import (
     FLOATS,
     can_skip_checks,
-    check_fitted,
-    check_no_missing_labels,
+    check_training_data,
     get_columns,
-    store_columns,
-    validate_labelled_rows,
     validate_rows,
 )
-from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.sources import feature_blocks
-from rbrl.targets import SignedTargets, agreed_names, label_matrix
+from rbrl.targets import SignedTargets
 
 # Number of scores in a block, if the scores are not needed all at once: 32 MB.
 BLOCK_ENTRIES = 2**22
@@ -60,7 +52,7 @@ def should_fill_empty_rows(model: Any) -> bool:
     return filling_pays(model.empty_share_) if hasattr(model, "empty_share_") else model.all_labelled_
 
 
-class MultiLabelClassifier(NamedAnswers, Estimator):
+class MultiLabelClassifier(NamedAnswers):
     """A scikit-learn classifier of label matrices.
 
     A subclass defines ``_check_parameters()``, ``_fit(X, Y, weights)`` with Y in {-1, +1}, and
@@ -144,7 +136,9 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         -------
         self
         """
-        return self._learn(X, y)
+        self._check_parameters()
+        self._fit(*check_training_data(self, X, y))
+        return self
 
     def fit_many(self, X: MatrixLike, y: MatrixLike, points: Iterable[Mapping[str, Any]]) -> Iterator[Self]:
         """Yield a fitted copy for each dict of parameters in `points`.
@@ -199,7 +193,9 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         -------
         array or sparse matrix (n_samples, n_labels); array (n_samples,) for a 1-D target
         """
-        check_fitted(self)
+        if not hasattr(self, "targets_"):
+            # The check takes longer than the scores of one row. Here, it writes the message.
+            check_is_fitted(self)
         targets = self.targets_
         container = targets.sparse_container
         never_empty = targets.is_matrix and self.non_empty_
@@ -222,43 +218,8 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
 
     def _learn(self, X: MatrixLike | Dataset, y: MatrixLike | None, sample_weight: ArrayLike | None = None) -> Self:
         self._check_parameters()
-        self._fit(*self._check_data(X, y, sample_weight))
+        self._fit(*check_training_data(self, X, y, sample_weight))
         return self
-
-    def _check_data(
-        self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None = None
-    ) -> tuple[Matrix, IntArray, FloatArray | None]:
-        """Return checked rows, labels in {-1, 0, +1} and weights; store the coding and the columns."""
-        X, y, columns = self._split_columns(X, y, sample_weight)
-        check_no_mask(sample_weight=sample_weight)
-        labels = y
-        X, y = validate_labelled_rows(self, X, labels)
-        self.targets_ = SignedTargets().fit(labels)
-        if not self.targets_.is_matrix:
-            check_joined_texts(labels)
-        weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        store_columns(self, columns)
-        Y = self.targets_.encode(y)
-        if not self.takes_missing:
-            check_no_missing_labels(self, Y)
-        self.empty_share_ = empty_share(Y, mean_weights(Y, weights))
-        return X, Y, weights
-
-    def _split_columns(self, X: Rows, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Any, Columns]:
-        """Return rows and labels, and their columns apart."""
-        if isinstance(X, Shards):
-            raise ValueError(
-                f"{type(self).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
-                "classifier that learns from files, such as RBRLClassifier."
-            )
-        if isinstance(X, Dataset):
-            if y is not None:
-                raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
-            names = agreed_names(self.label_names, X.columns.label_names, X.n_labels)
-            return X.X, X.Y, replace(X.columns, label_names=names)
-        check_same_rows(X=X, y=y, sample_weight=sample_weight)
-        y, names = label_matrix(y, self.label_names)
-        return X, y, Columns(label_names=names)
 
     def _check_rows(self, X: Rows) -> Matrix:
         """Return rows to predict labels for, after the checks."""
@@ -276,14 +237,6 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         for rows in map(self._check_rows, feature_blocks(X)):
             step = rows.shape[0] if whole else max(1, BLOCK_ENTRIES // self.targets_.n_columns)
             yield from (self._scores(rows[start : start + step]) for start in range(0, rows.shape[0], step))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_label = True
-        return tags
 
 
 def _concatenate_blocks(blocks: Iterable[Any], container: Any = None) -> Any:

@@ -1,61 +1,39 @@
-"""The problem that a convex classifier solves over given rows, whatever the form of the model."""
+"""The problem that a convex classifier solves over rows in memory."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
-from rbrl._common.linalg import squares
-from rbrl._common.typing import FloatArray, IntArray, Matrix
-from rbrl.estimators.forms import (
-    ModelForm,
-    is_precomputed,
-)
-from rbrl.estimators.training_scores import (
-    LabelledRows,
-    count_effective_parameters,
-)
-from rbrl.kernels import WITH_WIDTH
+from rbrl._common.checks import check_choice, check_number
+from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
+from rbrl.estimators.coefficients import find_nuclear, is_precomputed
+from rbrl.estimators.forms import LinearForm, Pose, form_of
+from rbrl.estimators.training_scores import LabelledRows
 from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
 from rbrl.problem import Design, Objective
-from rbrl.problem.design import AscentDesign
-from rbrl.problem.memory import (
-    FitSize,
-    MemoryNeeds,
-    check_memory,
-)
-from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, kernel_width
-from rbrl.solvers import (
-    SOLVERS,
-    Certifier,
-    DualAscent,
-    LowRank,
-    QuasiNewton,
-    Solution,
-    Solver,
-    solve_and_certify,
-)
+from rbrl.problem.memory import MemoryNeeds, check_memory
+from rbrl.solvers import SOLVERS, DualAscent, LowRank, QuasiNewton, Solution, Solver, solve_and_certify
 from rbrl.solvers.solve import SolverRule
 
 if TYPE_CHECKING:
-    from rbrl.estimators.convex import ObjectiveClassifier
+    from rbrl.estimators.convex import ConvexClassifier
 
 
-class ConvexProblem(ABC):
+class ConvexProblem:
     """The objective of a classifier over given rows: a loss of labels and scores, plus penalties, over a design.
 
-    :meth:`ObjectiveClassifier.problem` makes one. Nothing is computed before it is needed. The objectives of all
+    :meth:`ConvexClassifier.problem` makes one. Nothing is computed before it is needed. The objectives of all
     parameters that do not change the design share it: such as the weights of losses and of the nuclear norm. The ridge
-    changes the design where the intercept has a ridge of its own.
+    changes the design if the intercept has a ridge of its own.
 
     Parameters
     ----------
-    model : ObjectiveClassifier
+    model : ConvexClassifier
         Classifier whose parameters are those of the problem.
     X : array or CSR matrix (n_samples, n_features)
         Checked rows.
@@ -72,10 +50,8 @@ class ConvexProblem(ABC):
     ----------
     rows : array of int
         Indices of the rows that are not ignored. `Y`, `weights` and `counted` belong to them.
-    present : array or CSR matrix
-        Rows of X that are not ignored; all of a kernel matrix.
     form : ModelForm
-        Form of the fitted model.
+        Form of the model over these rows.
     on_gap : callable or None
         Function that is called with every certified gap; it returns True to stop.
 
@@ -93,12 +69,11 @@ class ConvexProblem(ABC):
     True
     """
 
-    form: ModelForm
     on_gap: Callable[[float], bool] | None = None
 
     def __init__(
         self,
-        model: "ObjectiveClassifier",
+        model: "ConvexClassifier",
         X: Matrix,
         Y: IntArray,
         weights: FloatArray | None = None,
@@ -106,79 +81,15 @@ class ConvexProblem(ABC):
         n_problems: int = 1,
     ) -> None:
         self.model = model
-        self.X = X
-        self.n_problems = n_problems
-        self._last_design: Design | None = None
         self.rows, self.weights = observed_rows(weights, len(Y), Y)
-        has_all_rows = len(self.rows) == X.shape[0]
-        self.Y = Y if has_all_rows else Y[self.rows]
+        self.Y = Y if len(self.rows) == len(Y) else Y[self.rows]
         self.counted = None if counted is None else counted[self.rows]
-        self.present = X if has_all_rows or is_precomputed(model) else X[self.rows]
-
-    @cached_property
-    def gamma(self) -> float | None:
-        """The width of the kernel as a number; None for kernels without one."""
-        return kernel_width(self.model.gamma, self.present, self.counted) if self.model.kernel in WITH_WIDTH else None
-
-    @cached_property
-    def scales(self) -> ColumnScales:
-        """The spread of the features, in the rows that are not ignored."""
-        return ColumnScales.from_rows(self.present, self.counted)
+        self.form = form_of(model)(model, X, self.rows, self.counted, Y.shape[1], n_problems)
 
     @property
     def ridge(self) -> float:
         """The ridge of the model as a number."""
-        return self._ridge(self.model.ridge)
-
-    def _ridge(self, ridge: Strength) -> float:
-        return self._automatic_ridge() if isinstance(ridge, str) else float(ridge)
-
-    def _automatic_ridge(self) -> float:
-        """Return the ridge that "auto" stands for."""
-        return RIDGE_OF_KERNELS
-
-    def _constant(self, model: "ObjectiveClassifier") -> float:
-        """Return the value in the column of the intercept."""
-        return 1.0
-
-    @property
-    def size(self) -> FitSize:
-        """The sizes of the data."""
-        return FitSize(self.X.shape[0], self.X.shape[1], self.Y.shape[1])
-
-    @abstractmethod
-    def estimate_memory(self) -> MemoryNeeds:
-        """Estimate the memory that :meth:`solve` needs."""
-
-    @property
-    @abstractmethod
-    def memory_remedy(self) -> str:
-        """A change of the model that needs less memory."""
-
-    @abstractmethod
-    def _make_design(self, constant: float) -> Design:
-        """Return the design in coordinates that suit a quasi-Newton solver."""
-
-    @abstractmethod
-    def _make_row_design(self) -> AscentDesign:
-        """Return the design over the rows as they are, for a solver that visits them."""
-
-    @abstractmethod
-    def _certifier(self, objective: Objective) -> Certifier:
-        """Return the proof of a solution, for an objective over these rows."""
-
-    @abstractmethod
-    def _basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix whose product with the model's own coefficients has the scores of other rows."""
-
-    @abstractmethod
-    def store(self, coefficients: FloatArray) -> None:
-        """Store the coefficients of a solution in the model.
-
-        Parameters
-        ----------
-        coefficients : array
-        """
+        return self.form.find_ridge(self.model)[0]
 
     @property
     def design(self) -> Design:
@@ -197,15 +108,27 @@ class ConvexProblem(ABC):
         -------
         Design
         """
-        constant = self._constant(self._with(parameters))
-        if self._last_design is None or self._last_design.constant != constant:
-            # Two decompositions at a time may need too much memory.
-            self._last_design = None
-            self._last_design = self._make_design(constant)
-        return self._last_design
+        _, constant = self.form.find_ridge(self._with(parameters))
+        return self.form.design_at(constant)
 
-    def _with(self, parameters: dict[str, Any]) -> "ObjectiveClassifier":
+    def _with(self, parameters: dict[str, Any]) -> "ConvexClassifier":
         return clone(self.model).set_params(**parameters) if parameters else self.model
+
+    def loss(self) -> Loss:
+        """Return the loss of the model."""
+        return self.model.loss(partial(label_counts, self.Y, self.weights))
+
+    def _pose(self, model: "ConvexClassifier", ridge: float) -> Pose:
+        """Return the function from a design to the objective of a model over it."""
+        return partial(
+            Objective,
+            Y=self.Y,
+            loss=model.loss(partial(label_counts, self.Y, self.weights)),
+            ridge=ridge,
+            nuclear=find_nuclear(model),
+            sample_weight=self.weights,
+            on_gap=self.on_gap,
+        )
 
     def objective(self, design: Design | None = None, **parameters: Any) -> Objective:
         """Return the objective, over the problem's design or another design of the same rows.
@@ -222,16 +145,14 @@ class ConvexProblem(ABC):
         Objective
         """
         model = self._with(parameters)
-        loss = model.loss(lambda: label_counts(self.Y, self.weights))
-        design = self.design_of(**parameters) if design is None else design
-        if design.constant != self._constant(model):
+        ridge, constant = self.form.find_ridge(model)
+        design = self.form.design_at(constant) if design is None else design
+        if design.constant != constant:
             raise ValueError(
                 f"The design has an intercept's column of {design.constant:g}, ridge={model.ridge} and "
-                f"intercept_ridge={model.intercept_ridge} need {self._constant(model):g}; take that of design_of."
+                f"intercept_ridge={model.intercept_ridge} need {constant:g}; take that of design_of."
             )
-        objective = Objective(design, self.Y, loss, self._ridge(model.ridge), model.nuclear_, self.weights)
-        objective.on_gap = self.on_gap
-        return objective
+        return self._pose(model, ridge)(design)
 
     def score_matrix(self, X: Matrix, design: Design | None = None) -> FloatArray:
         """Return the matrix whose product with weights over a design has the scores of other rows.
@@ -248,82 +169,21 @@ class ConvexProblem(ABC):
         array or CSR matrix (n_rows, n_columns)
         """
         design = self.design if design is None else design
-        return design.transform(self._basis(X, design.constant))
-
-    @property
-    def has_row_design(self) -> bool:
-        """True if a solver can visit the rows: the nuclear norm is that of the weights or of the function."""
-        return self.model.low_rank == "function" or self.model.nuclear_ == 0
+        return design.transform(self.form.basis(X, design.constant))
 
     @cached_property
     def solver(self) -> Solver:
-        """The solver that the model names, or the faster one where it leaves the choice open."""
+        """The solver that the model names, or the faster one if it leaves the choice open."""
         model = self.model
-        if model.solver != "auto" or model.max_rank is not None or not self.has_row_design:
+        if model.solver != "auto" or model.max_rank is not None or not self.form.has_row_design:
             return solver_of(model)
         return SolverRule().choose(self._row_objective, model.max_iter)
 
     @cached_property
     def _row_objective(self) -> Objective:
         """The objective over the rows as they are."""
-        return self.objective(self._make_row_design())
-
-    def fit(self) -> Solution:
-        """Solve the problem, if there is enough memory, and store the coefficients in the model.
-
-        The solution starts from the last one if the model has ``warm_start=True``.
-        """
-        model = self.model
-        with check_memory(self.estimate_memory(), self.size, type(model).__name__, self.memory_remedy):
-            solution = self.solve(self._last_coefficients(), model._dual_scores) if model.warm_start else self.solve()
-        self.store(solution.coefficients)
-        return solution
-
-    def training_rows(self) -> LabelledRows:
-        """Return the rows that are not ignored, with their labels."""
-        X = self.X[self.rows] if is_precomputed(self.model) else self.present
-        return LabelledRows(X, self.Y, self.weights, self.counted)
-
-    def loss(self) -> Loss:
-        """Return the loss of the model."""
-        return self.model.loss(lambda: label_counts(self.Y, self.weights))
-
-    def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
-        """Compute, or estimate, the effective number of parameters.
-
-        Parameters
-        ----------
-        design : Design, default=None
-            Design of a solution; None means the problem's own.
-        ridge : float, default=None
-            Ridge of a solution; None means that of the problem.
-
-        Returns
-        -------
-        float
-        """
-        ridge = self.ridge if ridge is None else ridge
-        design = self.design if design is None else design
-        # Rows of weight 2 are worth as much as half the ridge.
-        ridge *= len(self.rows) / self._n_counted
-        row_squares = None if design.whitened else squares(self.present.astype(np.float64, copy=False), axis=1)
-        return count_effective_parameters(design, ridge, row_squares)
-
-    @property
-    def _n_counted(self) -> float:
-        """The effective number of rows."""
-        return float(len(self.rows)) if self.counted is None else float(self.counted.sum())
-
-    def _last_coefficients(self) -> FloatArray | None:
-        """Return the coefficients of the model's last fit, if they fit this problem."""
-        found = self.form.coefficients(self.model, self.rows)
-        shape = self._n_coefficients, self.Y.shape[1]
-        return None if found is None or found.shape != shape else found
-
-    @property
-    def _n_coefficients(self) -> int:
-        """The number of coefficients of a label."""
-        return len(self.rows)
+        ridge, constant = self.form.find_ridge(self.model)
+        return self._pose(self.model, ridge)(self.form.make_row_design(constant))
 
     def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
@@ -340,34 +200,75 @@ class ConvexProblem(ABC):
         -------
         Solution
         """
-        model, solver = self.model, self.solver
-        if not (isinstance(solver, DualAscent) and self.has_row_design):
-            return self._solve_over_design(solver, start, model.max_iter)
+        model = self.model
+        solver = self.solver
+        form = self.form
+        if not (isinstance(solver, DualAscent) and form.has_row_design):
+            return form.solve(self._pose(model, self.ridge), solver, start, model.max_iter)
         objective = self._row_objective
         weights = None if start is None else objective.design.weights(start)
         solver = replace(solver, dual_scores=dual_scores)
-        solution = solve_and_certify(solver, objective, self._certifier(objective), weights, model.tol, model.max_iter)
+        certifier = form.make_certifier(objective)
+        solution = solve_and_certify(solver, objective, certifier, weights, model.tol, model.max_iter)
         if not solution.result.gave_up:
             return solution
         # Both designs at a time may need too much memory.
-        del objective, self._row_objective
+        del objective, certifier, self._row_objective
         left = model.max_iter - solution.result.n_iter
-        more = self._solve_over_design(QuasiNewton(), solution.coefficients.astype(np.float64), left)
-        return more.after(solution)
+        start = solution.coefficients.astype(np.float64)
+        return form.solve(self._pose(model, self.ridge), QuasiNewton(), start, left).after(solution)
 
-    def _solve_over_design(self, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
-        """Solve over the problem's own design."""
-        objective = self.objective()
-        weights = None if start is None else objective.design.weights(start)
-        return solve_and_certify(solver, objective, self._certifier(objective), weights, self.model.tol, max_iter)
+    def estimate_memory(self) -> MemoryNeeds:
+        """Estimate the memory that :meth:`solve` needs."""
+        return self.form.estimate_memory(self.solver)
+
+    def fit(self) -> Solution:
+        """Solve the problem, if there is enough memory, and store the coefficients in the model.
+
+        The solution starts from the last one if the model has ``warm_start=True``.
+        """
+        model = self.model
+        form = self.form
+        owner = type(model).__name__
+        if isinstance(form, LinearForm) and not issparse(form.X):
+            form.scales.warn_of_spread(owner)
+        with check_memory(form.estimate_memory(self.solver), owner):
+            solution = self.solve(form.find_start(), model._dual_scores) if model.warm_start else self.solve()
+        form.store(solution.coefficients)
+        model.ridge_, _ = form.find_ridge(model)
+        if form.gamma is not None:
+            model.gamma_ = form.gamma
+        return solution
+
+    def training_rows(self) -> LabelledRows:
+        """Return the rows that are not ignored, with their labels."""
+        form = self.form
+        X = form.X[self.rows] if is_precomputed(self.model) else form.observed
+        return LabelledRows(X, self.Y, self.weights, self.counted)
+
+    def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
+        """Compute, or estimate, the effective number of parameters.
+
+        Parameters
+        ----------
+        design : Design, default=None
+            Design of a solution; None means the problem's own.
+        ridge : float, default=None
+            Ridge of a solution; None means that of the problem.
+
+        Returns
+        -------
+        float
+        """
+        return self.form.count_parameters(self.ridge if ridge is None else ridge, design)
 
 
-def solver_of(model: "ObjectiveClassifier") -> Solver:
-    """Return the solver that a classifier's parameters name.
+def solver_of(model: "ConvexClassifier") -> Solver:
+    """Return the solver that the parameters of a classifier name.
 
     Parameters
     ----------
-    model : ObjectiveClassifier
+    model : ConvexClassifier
 
     Returns
     -------
@@ -377,6 +278,24 @@ def solver_of(model: "ObjectiveClassifier") -> Solver:
         return LowRank(model.max_rank)
     by_name: dict[str, Any] = SOLVERS
     return by_name[model.solver]() if isinstance(model.solver, str) else model.solver
+
+
+def check_solver(model: "ConvexClassifier") -> None:
+    """Check the parameters `solver` and `max_rank` of a classifier."""
+    owner = type(model).__name__
+    if isinstance(model.solver, str):
+        check_choice(owner, "solver", model.solver, tuple(SOLVERS))
+    elif not hasattr(model.solver, "solve"):
+        raise ValueError(
+            f"The solver parameter of {owner} must be a name or a solver object. Got {model.solver!r} instead."
+        )
+    if model.max_rank is not None:
+        check_number(owner, "max_rank", model.max_rank, low=1, integer=True)
+        if not (isinstance(model.solver, str) and model.solver in ("auto", "low-rank")):
+            raise ValueError(
+                f"With max_rank={model.max_rank}, {owner} is solved in factors. Got solver={model.solver!r}; leave it at "
+                "'auto', or set max_rank=None."
+            )
 
 
 def observed_rows(

@@ -80,7 +80,8 @@ class FitTask:
         self.step = step
         self.callback: StepCallback | None = None
         if getattr(model, "_skl_callbacks", None):
-            self._task = model._init_callback_context(max_subtasks=None)
+            support: Any = TakesCallbacks
+            self._task = support._init_callback_context(model, max_subtasks=None)
             self._task.call_on_fit_task_begin(estimator=model, **self.data)
             self.callback = self._report_step
 

@@ -1,7 +1,8 @@
 """Entries of a label matrix: which of them are known, and what they weigh."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,8 +11,9 @@ from rbrl._common.checks import check_row_weights, users_level
 from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
+from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.label_graph import LabelCounts, label_counts
-from rbrl.losses.weights import apply_class_weights
+from rbrl.losses.weights import apply_class_weights, mean_weights
 from rbrl.targets import SignedTargets
 
 # Values of the parameter `class_weight`: "balanced"; or a dict from labels, by column or name, to the weight of
@@ -84,6 +86,43 @@ def check_entry_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix
             f"Got {weights.shape}."
         )
     return check_row_weights(weights.ravel(), weights.size).reshape(Y.shape)
+
+
+def find_entries(
+    Y: IntArray, sample_weight: MatrixLike | None, label_mask: MatrixLike | None, class_weight: ClassWeight,
+    targets: SignedTargets, names: Array | None,
+) -> tuple[IntArray, FloatArray | None, FloatArray | None]:  # fmt: skip
+    """Return the known entries of a label matrix, their weights, and the weights of the rows.
+
+    Parameters
+    ----------
+    Y : array (n_samples, n_labels)
+        Labels in {-1, 0, +1}.
+    sample_weight : array or sparse matrix, number or None
+        Weights of the rows or of the entries.
+    label_mask : bool array or sparse matrix (n_samples, n_labels), or None
+        True for a known label.
+    class_weight : "balanced", dict or None
+    targets : SignedTargets
+    names : array (n_labels,) or None
+        Names of the labels.
+
+    Returns
+    -------
+    Y : array (n_samples, n_labels)
+        Labels; 0 for an entry that is masked or has weight 0.
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+    counted : array (n_samples,) or None
+        Weights of the rows; None means 1.
+    """
+    Y = apply_label_mask(Y, label_mask)
+    weights = check_entry_weights(sample_weight, Y, targets.is_matrix)
+    if weights is not None and weights.ndim == 2:
+        Y = np.where(weights > 0, Y, np.int8(0))
+    # Weights of classes say what errors cost, not how many rows there are.
+    counted = None if weights is None else mean_weights(Y, weights)
+    Y, weights = weigh_entries(Y, weights, class_weight, targets, names)
+    return Y, weights, counted
 
 
 def weigh_entries(
@@ -163,6 +202,37 @@ def compute_label_weights(class_weight: ClassWeight, counts: LabelCounts, names:
             )
         table[:, j] = (1.0, weight) if np.ndim(weight) == 0 else weight
     return table
+
+
+@dataclass
+class WeightedLoss:
+    """The loss of a classifier over rows in blocks, with its class weights. The labels are counted if it needs them.
+
+    Parameters
+    ----------
+    loss : callable
+        Method `loss` of the classifier.
+    class_weight : "balanced", dict or None
+    names : sequence of str or None
+        Names of the labels.
+
+    Attributes
+    ----------
+    made : Loss
+        The loss, once it has been made.
+    """
+
+    loss: Callable[[Callable[[], LabelCounts]], Loss]
+    class_weight: ClassWeight
+    names: Sequence[str] | None
+    made: Loss = field(init=False)
+
+    def __call__(self, count_labels: Callable[[], LabelCounts]) -> Loss:
+        self.made = self.loss(count_labels)
+        if self.class_weight is not None:
+            table = compute_label_weights(self.class_weight, count_labels(), self.names)
+            self.made = ClassWeighted(self.made, table)
+        return self.made
 
 
 def _compute_class_weights(

@@ -1,26 +1,86 @@
-"""The forms of a fitted model: weights of features, coefficients of training rows, or weights of mapped features.
+"""The forms of a model: weights of features, coefficients of training rows, or weights of mapped features.
 
-A form computes the scores of a model, and stores the coefficients that a fit has found. :func:`form_of` is the one place
-that chooses a form, by the kernel of the model.
+A form has the design of a fit, the proof of its solution, and the attributes in which a fitted model keeps its
+coefficients. :func:`form_of` is the one place that chooses a form, by the parameters `kernel` and `approximation`.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
-from weakref import WeakKeyDictionary
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.kernels import KERNELS, KernelRows, gram
-from rbrl.scales import WIDTHS
+from rbrl._common.environment import available_bytes
+from rbrl._common.linalg import squares
+from rbrl._common.typing import FloatArray, IntArray, Matrix
+from rbrl.estimators.coefficients import (
+    apply_feature_map,
+    find_nuclear,
+    is_precomputed,
+    kernel_parameters,
+    kernel_values,
+    score_by_kernel,
+    score_linear,
+    score_mapped_features,
+    store_row_coefficients,
+    store_weights,
+    stored_weights,
+)
+from rbrl.estimators.training_scores import (
+    choose_spectrum_rows,
+    count_effective_parameters,
+    estimate_kernel_parameters,
+)
+from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
+from rbrl.problem import Design, FeatureMapDesign, KernelDesign, MatrixDesign, Objective, SpectralDesign
+from rbrl.problem.design import AscentDesign
+from rbrl.problem.kernel import check_semidefinite, kernel_design, storage_type
+from rbrl.problem.linear import linear_design, row_design, with_constant
+from rbrl.problem.memory import (
+    FitSize,
+    MemoryNeeds,
+    estimate_dual_ascent,
+    estimate_factors,
+    estimate_feature_map,
+    estimate_kernel,
+    estimate_quasi_newton,
+)
+from rbrl.scales import (
+    RIDGE_OF_KERNELS,
+    ColumnScales,
+    intercept_column,
+    kernel_width,
+)
+from rbrl.solvers import Certifier, DualAscent, Solution, Solver, solve_and_certify, solve_kernel
+from rbrl.solvers.proof import prove_function, prove_linear
 
-# Number of kernel values that are computed at a time: 128 MB.
-KERNEL_BLOCK_ENTRIES = 2**24
+# A function from a design to the objective over it.
+Pose: TypeAlias = Callable[[Design], Objective]
 
 
 class ModelForm(ABC):
-    """The attributes in which a fitted model keeps its coefficients, and the scores that they give.
+    """The form of a model over the rows of a fit.
+
+    `scores` is a function of a fitted model and of checked rows. It returns a new array of scores.
+
+    Parameters
+    ----------
+    model : ConvexClassifier
+    X : array or CSR matrix (n_samples, n_features)
+        Checked rows.
+    rows : array of int
+        Rows that are not ignored.
+    counted : array (n_rows,) or None
+        Effective number of rows that each of them stands for; None means 1.
+    n_labels : int
+    n_problems : int, default=1
+        Number of objectives that will be minimised over the design.
+
+    Attributes
+    ----------
+    observed : array or CSR matrix
+        Rows of X that are not ignored; all of a kernel matrix.
 
     Examples
     --------
@@ -29,109 +89,315 @@ class ModelForm(ABC):
     >>> from rbrl.estimators.forms import form_of
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> model = RBRLClassifier().fit(X, Y)
-    >>> form_of(model).scores(model, X).shape, type(form_of(RBRLClassifier(kernel="rbf"))).__name__
+    >>> form_of(model).scores(model, X).shape, form_of(RBRLClassifier(kernel="rbf")).__name__
     ((60, 4), 'KernelForm')
     """
 
     is_linear = False
+    scores: Callable[[Any, Matrix], FloatArray]
+
+    def __init__(
+        self, model: Any, X: Matrix, rows: IntArray, counted: FloatArray | None, n_labels: int, n_problems: int = 1
+    ) -> None:
+        self.model = model
+        self.X = X
+        self.rows = rows
+        self.counted = counted
+        self.n_labels = n_labels
+        self.n_problems = n_problems
+        has_all_rows = len(rows) == X.shape[0]
+        self.observed = X if has_all_rows or is_precomputed(model) else X[rows]
+        self._last_design: Design | None = None
 
     @abstractmethod
-    def scores(self, model: Any, X: Matrix) -> FloatArray:
-        """Return the scores of checked rows, as a new array.
+    def find_start(self) -> FloatArray | None:
+        """Return the coefficients of the last fit, from which the next one may start; None if they do not fit."""
+
+    @abstractmethod
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the coefficients of a solution in the model.
 
         Parameters
         ----------
-        model : fitted classifier
-        X : array or CSR matrix (n_samples, n_features)
-
-        Returns
-        -------
-        array (n_samples, n_labels)
+        coefficients : array
         """
 
-    @abstractmethod
-    def coefficients(self, model: Any, rows: IntArray) -> FloatArray | None:
-        """Return the coefficients of the last fit, as a start of the next one; None if there are none.
+    @cached_property
+    def gamma(self) -> float | None:
+        """The width of the kernel as a number; None for kernels without one."""
+        return kernel_width(self.model.gamma, self.observed, self.counted) if self.model.kernel in WITH_WIDTH else None
+
+    def find_ridge(self, model: Any) -> tuple[float, float]:
+        """Return the ridge of a model as a number, and the constant in the column of the intercept.
 
         Parameters
         ----------
-        model : classifier
-        rows : array of int
-            Rows that take part in the next fit.
+        model : ConvexClassifier
+            The model of this form, perhaps with another ridge.
 
         Returns
         -------
-        array or None
+        ridge, constant : float
         """
+        return RIDGE_OF_KERNELS if isinstance(model.ridge, str) else float(model.ridge), 1.0
+
+    @property
+    def has_row_design(self) -> bool:
+        """True if a solver can visit the rows: the nuclear norm is that of the weights or of the function."""
+        return self.model.low_rank == "function" or find_nuclear(self.model) == 0
+
+    @abstractmethod
+    def basis(self, X: Matrix, constant: float) -> Any:
+        """Return the matrix whose product with the coefficients of the model has the scores of other rows."""
+
+    @abstractmethod
+    def make_row_design(self, constant: float) -> AscentDesign:
+        """Return the design over the rows as they are, for a solver that visits them."""
+
+    @abstractmethod
+    def _make_design(self, constant: float) -> Design:
+        """Return the design in coordinates that suit a quasi-Newton solver."""
+
+    def design_at(self, constant: float) -> Design:
+        """Return the design in coordinates that suit a quasi-Newton solver; the last design if it is the same.
+
+        Parameters
+        ----------
+        constant : float
+            Constant in the column of the intercept.
+
+        Returns
+        -------
+        Design
+        """
+        if self._last_design is None or self._last_design.constant != constant:
+            # Two decompositions at a time may need too much memory.
+            self._last_design = None
+            self._last_design = self._make_design(constant)
+        return self._last_design
+
+    @abstractmethod
+    def make_certifier(self, objective: Objective) -> Certifier:
+        """Return the certifier of a solution, for an objective over these rows."""
+
+    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+        """Solve over the design of :meth:`design_at`, with a proof.
+
+        Parameters
+        ----------
+        pose : callable
+            Function from a design to the objective over it.
+        solver : Solver
+        start : array or None
+            First coefficients.
+        max_iter : int
+
+        Returns
+        -------
+        Solution
+        """
+        objective = pose(self.design_at(self.find_ridge(self.model)[1]))
+        weights = None if start is None else objective.design.weights(start)
+        return solve_and_certify(solver, objective, self.make_certifier(objective), weights, self.model.tol, max_iter)
+
+    @abstractmethod
+    def estimate_memory(self, solver: Solver) -> MemoryNeeds:
+        """Estimate the memory that a solver needs."""
+
+    @property
+    def n_counted(self) -> float:
+        """The effective number of rows."""
+        return float(len(self.rows)) if self.counted is None else float(self.counted.sum())
+
+    def count_parameters(self, ridge: float, design: Design | None = None) -> float:
+        """Compute, or estimate, the effective number of parameters.
+
+        Parameters
+        ----------
+        ridge : float
+        design : Design, default=None
+            Design of a solution; None means that of :meth:`design_at`.
+
+        Returns
+        -------
+        float
+        """
+        design = self.design_at(self.find_ridge(self.model)[1]) if design is None else design
+        row_squares = None if design.whitened else squares(self.observed.astype(np.float64, copy=False), axis=1)
+        # Rows of weight 2 are worth as much as half the ridge.
+        return count_effective_parameters(design, ridge * len(self.rows) / self.n_counted, row_squares)
 
 
 class LinearForm(ModelForm):
     """Weights of the features in `coef_`, and `intercept_`."""
 
     is_linear = True
+    # The nuclear norm is that of the weights.
+    has_row_design = True
 
-    def scores(self, model: Any, X: Matrix) -> FloatArray:
-        """Return X @ coef_.T + intercept_."""
-        scores = linear_scores(X, model.coef_)
-        scores += model.intercept_
-        return scores
+    scores = staticmethod(score_linear)
 
-    def coefficients(self, model: Any, rows: IntArray | None = None) -> FloatArray | None:
-        """Return the weights (n_columns, n_labels), with those of the intercept in the last row."""
-        if not hasattr(model, "coef_"):
-            return None
-        parts = [model.coef_, model.intercept_[:, None]] if model.fit_intercept else [model.coef_]
-        return np.hstack(parts).T.astype(np.float64)
+    def find_start(self) -> FloatArray | None:
+        """Return the weights of the last fit."""
+        return _of_shape(stored_weights(self.model), (self.X.shape[1] + self.model.fit_intercept, self.n_labels))
 
-    def store(self, model: Any, W: FloatArray) -> None:
-        """Store weights (n_columns, n_labels), with those of the intercept in the last row."""
-        n_features = len(W) - model.fit_intercept
-        # Products with rows need the weights in the order of W, so that the transpose is not copied.
-        model.coef_ = W[:n_features].T
-        model.intercept_ = W[-1].copy() if model.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the weights in the model."""
+        store_weights(self.model, coefficients)
+
+    @cached_property
+    def scales(self) -> ColumnScales:
+        """The spread of the features, in the rows that are not ignored."""
+        return ColumnScales.from_rows(self.observed, self.counted)
+
+    def find_ridge(self, model: Any) -> tuple[float, float]:
+        """Return the ridge, by "auto" that of the spread of the features, and the constant of the intercept."""
+        ridge = self.scales.ridge() if isinstance(model.ridge, str) else float(model.ridge)
+        return ridge, intercept_column(ridge, model.intercept_ridge) if model.fit_intercept else 1.0
+
+    def basis(self, X: Matrix, constant: float) -> Any:
+        """Return the rows with the column of the intercept."""
+        return with_constant(X, constant) if self.model.fit_intercept else X
+
+    def make_row_design(self, constant: float) -> AscentDesign:
+        """Return the design over the rows and the column of the intercept."""
+        return row_design(self.basis(self.observed.astype(np.float64, copy=False), constant), constant)
+
+    def _make_design(self, constant: float) -> Design:
+        X = self.basis(self.observed.astype(np.float64, copy=False), constant)
+        is_low_rank = find_nuclear(self.model) > 0 or self.n_problems > 1
+        return linear_design(X, self.n_labels, self.n_problems, constant, is_low_rank)
+
+    def make_certifier(self, objective: Objective) -> Certifier:
+        """Return the certifier by the rows as they are."""
+        return Certifier(partial(prove_linear, objective, self.observed), self.X.dtype)
+
+    def estimate_memory(self, solver: Solver) -> MemoryNeeds:
+        """Estimate the memory that a solver needs."""
+        size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
+        if self.model.max_rank is not None:
+            return estimate_factors(size)
+        if isinstance(solver, DualAscent):
+            return estimate_dual_ascent(size, find_nuclear(self.model) > 0)
+        return estimate_quasi_newton(size, self.X)
 
 
 class KernelForm(ModelForm):
     """Coefficients of the training rows in `dual_coef_`, with the rows in `X_fit_`, and perhaps `intercept_`."""
 
-    def scores(self, model: Any, X: Matrix) -> FloatArray:
-        """Return the kernel values with the training rows, times the coefficients, by some rows at a time."""
-        step = max(1, KERNEL_BLOCK_ENTRIES // len(model.dual_coef_))
-        blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
-        values = _dense_values if model.X_fit_ is None else _prepare_rows(model).values
-        scores = np.vstack([values(block) @ model.dual_coef_ for block in blocks])
-        return (scores + getattr(model, "intercept_", 0.0)).astype(X.dtype, copy=False)
+    scores = staticmethod(score_by_kernel)
 
-    def coefficients(self, model: Any, rows: IntArray) -> FloatArray | None:
-        """Return the coefficients of the given rows (n_rows, n_labels)."""
-        known = getattr(model, "dual_coef_", ())
-        return known[rows].astype(np.float64) if len(known) > rows[-1] else None
+    def find_start(self) -> FloatArray | None:
+        """Return the coefficients of the rows in the last fit."""
+        known = getattr(self.model, "dual_coef_", ())
+        found = known[self.rows].astype(np.float64) if len(known) > self.rows[-1] else None
+        return _of_shape(found, (len(self.rows), self.n_labels))
 
-    def store(self, model: Any, X: Matrix, rows: IntArray, coefficients: FloatArray) -> None:
-        """Store the coefficients of some rows of X; those of the other rows are 0."""
-        model.dual_coef_ = np.zeros((X.shape[0], coefficients.shape[1]), dtype=coefficients.dtype)
-        model.dual_coef_[rows] = coefficients
-        model.X_fit_ = None if is_precomputed(model) else X
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the coefficients of the rows in the model."""
+        store_row_coefficients(self.model, self.X, self.rows, coefficients)
+
+    def basis(self, X: Matrix, constant: float) -> Any:
+        """Return the kernel values with the rows that are not ignored."""
+        if is_precomputed(self.model):
+            return kernel_values(self.model, X[:, self.rows] if len(self.rows) < X.shape[1] else X)
+        return kernel_values(self.model, X, self.observed, self.gamma)
+
+    def make_row_design(self, constant: float) -> AscentDesign:
+        """Return the design over the kernel matrix, which is not decomposed."""
+        model = self.model
+        if is_precomputed(model) or callable(model.kernel):
+            K = self._kernel_matrix()
+            check_semidefinite(K)
+            return KernelDesign(K)
+        values = KernelRows(self.observed, **kernel_parameters(model, self.gamma))
+        n_rows = len(self.rows)
+        memory = None if storage_type(n_rows) == np.float64 else available_bytes()
+        return kernel_design(values.of_rows, n_rows, memory)
+
+    def _make_design(self, constant: float) -> Design:
+        return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
+
+    def _kernel_matrix(self) -> FloatArray:
+        K = check_gram(kernel_values(self.model, self.X, gamma=self.gamma))
+        return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
+
+    def make_certifier(self, objective: Objective) -> Certifier:
+        """Return the certifier by the kernel values in double precision."""
+        design = objective.design
+        stored = design.K if isinstance(design.K, np.ndarray) and design.K.dtype == np.float64 else None
+        prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
+        return Certifier(prove, self.X.dtype)
+
+    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+        """Solve over the eigenvectors of the kernel matrix, with a proof."""
+        model = self.model
+        ridge, _ = self.find_ridge(model)
+        limits = start, model.tol, max_iter
+        return solve_kernel(solver, self._kernel_matrix(), model.low_rank, ridge, pose, self.X.dtype, *limits)
+
+    def estimate_memory(self, solver: Solver) -> MemoryNeeds:
+        """Estimate the memory that a solver needs."""
+        return estimate_kernel(
+            FitSize(self.X.shape[0], self.X.shape[1], self.n_labels), is_decomposed=not self.has_row_design
+        )
+
+    def count_parameters(self, ridge: float, design: Design | None = None) -> float:
+        """Estimate the effective number of parameters from a sample of the rows, unless there is a design."""
+        if design is not None:
+            return super().count_parameters(ridge, design)
+        rows = self.rows[choose_spectrum_rows(len(self.rows))]
+        X = self.X[np.ix_(rows, rows)] if is_precomputed(self.model) else self.X[rows]
+        return estimate_kernel_parameters(kernel_values(self.model, X, gamma=self.gamma), ridge, self.n_counted)
 
 
 class FeatureMapForm(ModelForm):
     """Weights of mapped features in `feature_coef_`, with the fitted transformer in `feature_map_`."""
 
-    def scores(self, model: Any, X: Matrix) -> FloatArray:
-        """Return the mapped features times their weights."""
-        return (apply_feature_map(model.feature_map_, X) @ model.feature_coef_).astype(X.dtype, copy=False)
+    scores = staticmethod(score_mapped_features)
 
-    def coefficients(self, model: Any, rows: IntArray) -> FloatArray | None:
-        """Return None: the next fit draws other features."""
+    def find_start(self) -> FloatArray | None:
+        """Return None: every fit draws other features."""
         return None
 
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the transformer and the weights of its features in the model."""
+        self.model.feature_map_ = self.feature_map
+        self.model.feature_coef_ = coefficients
 
-LINEAR = LinearForm()
-KERNEL = KernelForm()
-FEATURE_MAP = FeatureMapForm()
+    @cached_property
+    def feature_map(self) -> Any:
+        """The fitted transformer to the features."""
+        names = ("approximation", "n_components", "kernel", "degree", "coef0", "random_state")
+        parameters = {name: getattr(self.model, name) for name in names}
+        return fit_feature_map(self.observed, gamma=self.gamma, **parameters)
+
+    def basis(self, X: Matrix, constant: float) -> Any:
+        """Return the mapped features."""
+        return apply_feature_map(self.feature_map, X)
+
+    def make_row_design(self, constant: float) -> AscentDesign:
+        """Return the design over the mapped features."""
+        return MatrixDesign(self.basis(self.observed, 1.0))
+
+    def _make_design(self, constant: float) -> Design:
+        return FeatureMapDesign(self.basis(self.observed, constant), self.model.low_rank)
+
+    def make_certifier(self, objective: Objective) -> Certifier:
+        """Return the certifier by the mapped features."""
+        design = objective.design
+        # Dual ascent has the mapped features in its design.
+        features = design.X if isinstance(design, MatrixDesign) else self.basis(self.observed, 1.0)
+        is_spectral = isinstance(design, FeatureMapDesign) and self.model.low_rank == "coefficients"
+        prove = partial(prove_linear, objective, features, design=design if is_spectral else None)
+        return Certifier(prove, np.dtype(np.float64))
+
+    def estimate_memory(self, solver: Solver) -> MemoryNeeds:
+        """Estimate the memory that a solver needs."""
+        return estimate_feature_map(FitSize(self.X.shape[0], self.X.shape[1], self.n_labels), self.model.n_components)
 
 
-def form_of(model: Any) -> ModelForm:
+def form_of(model: Any) -> type[ModelForm]:
     """Return the form of a classifier, by its parameters `kernel` and `approximation`.
 
     Parameters
@@ -140,129 +406,13 @@ def form_of(model: Any) -> ModelForm:
 
     Returns
     -------
-    ModelForm
+    subclass of ModelForm
     """
     if isinstance(model.kernel, str) and model.kernel == "linear":
-        return LINEAR
-    return KERNEL if getattr(model, "approximation", None) is None else FEATURE_MAP
+        return LinearForm
+    return KernelForm if getattr(model, "approximation", None) is None else FeatureMapForm
 
 
-def is_precomputed(model: Any) -> bool:
-    """Return whether the user gives kernel values in place of features.
-
-    Parameters
-    ----------
-    model : classifier
-
-    Returns
-    -------
-    bool
-    """
-    return isinstance(model.kernel, str) and model.kernel == "precomputed"
-
-
-def check_kernel(model: Any) -> None:
-    """Check the parameters `kernel`, `gamma`, `degree` and `coef0` of a classifier.
-
-    Parameters
-    ----------
-    model : classifier
-    """
-    owner = type(model).__name__
-    check_number(owner, "gamma", model.gamma, strict=True, words=WIDTHS)
-    check_number(owner, "degree", model.degree, low=1, integer=True)
-    check_number(owner, "coef0", model.coef0)
-    if not callable(model.kernel):
-        check_choice(owner, "kernel", model.kernel, KERNELS)
-
-
-def kernel_parameters(model: Any, gamma: float | None = None) -> dict[str, Any]:
-    """Return the parameters of :func:`rbrl.kernels.gram`.
-
-    Parameters
-    ----------
-    model : classifier
-    gamma : float, default=None
-        Width of the kernel; None means the width of the last fit. In a model file of an earlier version without
-        `gamma_`, it means the parameter `gamma`.
-
-    Returns
-    -------
-    dict
-    """
-    width = getattr(model, "gamma_", model.gamma) if gamma is None else gamma
-    return {"kernel": model.kernel, "gamma": width, "degree": model.degree, "coef0": model.coef0}
-
-
-def kernel_values(model: Any, X: Matrix, Z: Matrix | None = None, gamma: float | None = None) -> FloatArray:
-    """Return the kernel values of a classifier between the rows of X and of Z, or of X itself.
-
-    Parameters
-    ----------
-    model : classifier
-    X, Z : arrays or CSR matrices
-    gamma : float, default=None
-        Width of the kernel; None means the width of the last fit.
-
-    Returns
-    -------
-    array (n_rows of X, n_rows of Z)
-    """
-    return gram(X, Z, **kernel_parameters(model, gamma))
-
-
-def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
-    """Return X @ coef.T, dense. Of a single sparse row, only the features that it has are looked up.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    coef : array (n_labels, n_features)
-
-    Returns
-    -------
-    array (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> linear_scores(sparse.csr_array([[0.0, 2.0, 0.0]]), np.array([[1.0, 3.0, 5.0]]))
-    array([[6.]])
-    """
-    if issparse(X) and X.shape[0] == 1:
-        # SciPy would copy all weights, into the order of its loops.
-        return np.asarray(coef[:, X.indices] @ X.data)[None]
-    return np.asarray(X @ coef.T)
-
-
-def apply_feature_map(feature_map: Any, X: Matrix) -> FloatArray:
-    """Return the features of a fitted map, dense.
-
-    Parameters
-    ----------
-    feature_map : fitted transformer
-    X : array or CSR matrix (n_samples, n_features)
-
-    Returns
-    -------
-    array (n_samples, n_components)
-    """
-    return _dense_values(feature_map.transform(X))
-
-
-def _dense_values(X: Matrix) -> FloatArray:
-    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
-
-
-# The training rows of models, prepared for kernel values, with the coefficients that the models had then.
-_prepared_rows: WeakKeyDictionary[Any, tuple[FloatArray, KernelRows]] = WeakKeyDictionary()
-
-
-def _prepare_rows(model: Any) -> KernelRows:
-    """Return the training rows of a kernel model, prepared at its first prediction. They are not part of its file."""
-    coefficients, rows = _prepared_rows.get(model, (None, None))
-    if rows is None or coefficients is not model.dual_coef_ or rows.parameters != kernel_parameters(model):
-        rows = KernelRows(model.X_fit_, **kernel_parameters(model))
-        _prepared_rows[model] = model.dual_coef_, rows
-    return rows
+def _of_shape(found: FloatArray | None, shape: tuple[int, int]) -> FloatArray | None:
+    """Return an array if it has the shape, and None otherwise."""
+    return None if found is None or found.shape != shape else found

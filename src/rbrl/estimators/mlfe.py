@@ -14,6 +14,7 @@ from rbrl._common.checks import check_number
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.label_enrichment import enrich_labels, reconstruct
+from rbrl.estimators.validation import check_training_data
 from rbrl.kernels import gram
 
 # Share of a step below which backtracking of stage 3 stops.
@@ -286,7 +287,7 @@ class MLFE(MultiLabelClassifier):
         for params in points:
             model = clone(self).set_params(**params)
             model._check_parameters()
-            rows, Y, _ = model._check_data(X, y)
+            rows, Y, _ = check_training_data(model, X, y)
             enriched = enriched or model._enrich(rows, Y)
             model._regress(enriched)
             yield model

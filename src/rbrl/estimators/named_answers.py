@@ -13,9 +13,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.bases import ClassifierMixin
+from rbrl._common.bases import FIT_METHODS, BaseEstimator, ClassifierMixin, all_or_nothing
 from rbrl._common.checks import check_number
 from rbrl._common.frames import CONTAINERS, as_frame, check_container, check_same_rows, label_values
 from rbrl._common.typing import Array, ArrayLike, FloatArray, LabelNames, MatrixLike
@@ -29,8 +30,10 @@ OUTPUT_METHODS = ("predict", "decision_function", "predict_proba")
 _INSIDE_CALL: ContextVar[bool] = ContextVar("_INSIDE_CALL", default=False)
 
 
-class NamedAnswers(ClassifierMixin):
+class NamedAnswers(ClassifierMixin, BaseEstimator):
     """Base class of all classifiers of this package: their predictions can use the names of labels.
+
+    `fit` and `partial_fit`, also of subclasses, are :func:`rbrl._common.bases.all_or_nothing`.
 
     Labels have names if they came in a data frame, as label sets or in a
     :class:`rbrl.datasets.Dataset`, or if the parameter `label_names` is set. A label without a name is
@@ -41,15 +44,6 @@ class NamedAnswers(ClassifierMixin):
     label_names : sequence of str, default=None
         Names of all labels, in the order of the columns of y. This is a parameter, and not an argument
         of `fit`, so that clones have it: in a pipeline, in a search, or in a fold without some label.
-
-    Attributes
-    ----------
-    label_names_ : array (n_labels,) of str, if the labels have names
-        Names of the labels.
-    targets_ : SignedTargets
-        Coding of the labels.
-    classes_ : array (n_classes,), (n_labels,) or (n_labels, 2)
-        Classes in the form that scikit-learn reads; see :meth:`rbrl.targets.SignedTargets.sklearn_classes`.
 
     Examples
     --------
@@ -83,6 +77,9 @@ class NamedAnswers(ClassifierMixin):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        for name in FIT_METHODS:
+            if isfunction(method := vars(cls).get(name)):
+                setattr(cls, name, all_or_nothing(method))
         for name in OUTPUT_METHODS:
             if (method := vars(cls).get(name)) is not None:
                 setattr(cls, name, _convert_output(method) if isfunction(method) else _ConditionalMethod(method))
@@ -185,6 +182,15 @@ class NamedAnswers(ClassifierMixin):
         if any(map(sparse.issparse, values)):  # scikit-learn accepts only 0/1 in sparse matrices
             values = sparse.csr_array(values[0] > 0), sparse.csr_array(values[1] > 0)
         return float(accuracy_score(*values, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        learner = getattr(self, "estimator", None)
+        tags.input_tags.sparse = learner is None or get_tags(learner).input_tags.sparse
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores of one block of rows after the other, (n_rows, n_columns)."""

@@ -1,33 +1,42 @@
-"""Reductions to simpler problems: their base class, and label powersets."""
+"""Reductions to two-class problems: their base class, binary relevance, and calibrated label ranking."""
 
+import warnings
 from abc import abstractmethod
-from typing import Any, Self, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
+from joblib import Parallel, delayed
+from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import get_tags
 
 from rbrl._common.bases import BaseEstimator
-from rbrl._common.checks import check_choice, check_number
+from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
-from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.decision import relevant_labels
+from rbrl.estimators.base import MultiLabelClassifier, ProbabilityClassifier
 from rbrl.estimators.base_learners import (
     Inputs,
     Learner,
+    compute_margins,
     compute_probabilities,
     fit_learner,
-    fit_sharpness,
+    get_tie_shift,
+    logistic,
     make_kernel_svm,
     make_linear_svm,
     to_liblinear_rows,
 )
+from rbrl.estimators.validation import check_training_data
 from rbrl.kernels import gram
 from rbrl.scales import WIDTHS, Width, kernel_width
 
 # Allowed values of the parameters with these names.
 CHOICES = {"kernel": ("linear", "rbf"), "votes": ("hard", "soft"), "scores": ("decision", "hard")}
-# Number of rows to fit the sharpness to: enough for one number, and cheap compared to the fit of a learner.
-ROWS_FOR_SHARPNESS = 1000
+# A two-class problem: its rows, None for all rows, and whether each training row is relevant.
+Problem: TypeAlias = tuple[IntArray | None, BoolArray]
+# Result of a problem: its learner, or None if it has only one class; its rows; the score of that class.
+FittedProblem: TypeAlias = tuple[Learner | None, IntArray | None, float]
 
 
 class ReductionClassifier(MultiLabelClassifier):
@@ -85,7 +94,9 @@ class ReductionClassifier(MultiLabelClassifier):
         -------
         self
         """
-        return self._learn(X, y, sample_weight)
+        self._check_parameters()
+        self._fit(*check_training_data(self, X, y, sample_weight))
+        return self
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         if weights is not None and not weights.all():
@@ -141,104 +152,105 @@ class ReductionClassifier(MultiLabelClassifier):
                 f"Got {self.estimator!r} instead."
             )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+
+class BinaryBankClassifier(ReductionClassifier):
+    """A reduction to two-class problems, each on all or some of the rows.
+
+    LIBLINEAR models become the rows of `coef_`, and LIBSVM models the columns of the sparse
+    `dual_coef_`, so that one product computes all scores. Other models are in the list `estimators_`.
+    A problem with only one class has no learner: its score is +1 or -1 (0 if it has no rows), and is
+    stored in `constant_`.
+    """
+
+    coef_: FloatArray
+    dual_coef_: sparse.csc_array
+    intercept_: FloatArray
+    constant_: FloatArray
+    estimators_: list[Learner | None]
+
+    def _fit_bank(
+        self, inputs: Inputs, problems: Iterable[Problem], n_problems: int, weights: FloatArray | None
+    ) -> None:
+        jobs = (
+            delayed(_fit_problem)(self._make_learner(), inputs, rows, relevant, weights) for rows, relevant in problems
+        )
+        # A generator keeps in memory only the coefficients of each learner.
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(jobs)
+        self.constant_ = np.zeros(n_problems)
+        self.intercept_ = np.zeros(n_problems)
+        parts = [self._store_problem(j, inputs.matrix.shape[1], *problem) for j, problem in enumerate(fitted)]
         if self.estimator is not None:
-            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
-        return tags
+            self.estimators_ = parts
+        elif self._shares_kernel():
+            duals, support = zip(*parts)
+            columns = np.concatenate(duals), np.concatenate(support), np.cumsum([0, *map(len, duals)])
+            self.dual_coef_ = sparse.csc_array(columns, shape=(inputs.matrix.shape[0], n_problems))
+        else:
+            self.coef_ = np.array(parts)
+
+    def _store_problem(
+        self, j: int, n_columns: int, learner: Learner | None, rows: IntArray | None, constant: float
+    ) -> Any:
+        """Store the intercept of problem j, and return its learner, its dual variables or its weights."""
+        self.constant_[j] = self.intercept_[j] = constant
+        if self.estimator is not None:
+            return learner
+        if learner is None:
+            return (np.empty(0), np.empty(0, np.int32)) if self._shares_kernel() else np.zeros(n_columns)
+        self.intercept_[j] = learner.intercept_[0]
+        if not self._shares_kernel():
+            return learner.coef_[0]
+        return learner.dual_coef_.ravel(), learner.support_ if rows is None else rows[learner.support_]
+
+    def _compute_bank_margins(self, inputs: Inputs, problems: slice) -> FloatArray:
+        """Return the scores (n_rows, n_problems) of a slice of the problems."""
+        if self.estimator is not None:
+            return self._compute_columns(inputs.matrix, problems, compute_margins)
+        if self._shares_kernel():
+            return (self.dual_coef_[:, problems].T @ inputs.matrix.T).T + self.intercept_[problems]
+        return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
+
+    def _compute_bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
+        """Return 1 where the learner of a problem predicts relevant, and 0 elsewhere; if soft, the probability."""
+        if not soft:
+            return relevant_labels(self._compute_bank_margins(inputs, problems)).astype(np.float64)
+        if self.estimator is not None:
+            P = self._compute_columns(inputs.matrix, problems, lambda *fitted: compute_probabilities(*fitted)[:, 1])
+        else:
+            P = logistic(self._compute_bank_margins(inputs, problems))
+        constant = self.constant_[problems]
+        return np.where(constant == 0, P, 0.5 * (1 + constant))
+
+    def _compute_columns(
+        self, matrix: Matrix, problems: slice, response: Callable[[Learner, Matrix], FloatArray]
+    ) -> FloatArray:
+        scores = np.tile(self.intercept_[problems], (matrix.shape[0], 1))
+        for j, learner in enumerate(self.estimators_[problems]):
+            if learner is not None:
+                scores[:, j] = response(learner, matrix)
+        return scores
 
 
-def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
-    """Return the distinct rows of a boolean matrix, and the index of each row among them.
-
-    Parameters
-    ----------
-    relevant : array (n_rows, n_labels) of bool
-
-    Returns
-    -------
-    sets : array (n_sets, n_labels) of bool
-    code : array (n_rows,) of int
-        Index of each row in `sets`.
-
-    Examples
-    --------
-    >>> encode_sets(np.array([[True, False], [False, True], [True, False]]))
-    (array([[False,  True],
-           [ True, False]]), array([1, 0, 1]))
-    """
-    packed = np.packbits(relevant, axis=1)
-    keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
-    _, first, code = np.unique(keys, return_index=True, return_inverse=True)
-    return relevant[first], code
+def _fit_problem(
+    learner: Learner, inputs: Inputs, rows: IntArray | None, relevant: BoolArray, weights: FloatArray | None
+) -> FittedProblem:
+    part = relevant if rows is None else relevant[rows]
+    n_relevant = np.count_nonzero(part)
+    if n_relevant in (0, len(part)):
+        return None, rows, float(np.sign(2 * n_relevant - 1)) if len(part) else 0.0
+    return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0
 
 
-def fit_powerset(
-    learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None
-) -> tuple[BoolArray, Learner | None, float]:
-    """Fit a learner whose classes are the distinct label sets.
+class BinaryRelevance(ProbabilityClassifier, BinaryBankClassifier):
+    r"""One independent classifier per label.
 
-    Parameters
-    ----------
-    learner : scikit-learn classifier
-        New learner.
-    inputs : Inputs
-    relevant : array (n_samples, n_labels) of bool
-    weights : array (n_samples,) or None
+    .. math:: f_k = \arg\min_f \; \Omega(f) + C \sum_i \ell(y_{ik} f(x_i)), \qquad k = 1, \dots, l
 
-    Returns
-    -------
-    sets : array (n_sets, n_labels) of bool
-        Distinct label sets.
-    learner : scikit-learn classifier or None
-        Fitted learner; None if there is only one label set.
-    sharpness : float
-        Factor of the learner's scores in soft votes.
-    """
-    sets, code = encode_sets(relevant)
-    if len(sets) == 1:
-        return sets, None, 1.0
-    learner = fit_learner(learner, inputs, code, weights)
-    rows = np.unique(np.linspace(0, len(code) - 1, ROWS_FOR_SHARPNESS).astype(int))
-    return sets, learner, fit_sharpness(learner, inputs.matrix[rows], code[rows])
-
-
-def compute_powerset_votes(
-    sets: BoolArray, learner: Learner | None, matrix: Matrix, votes: str, sharpness: float = 1.0
-) -> FloatArray:
-    """Compute the vote for each label.
-
-    Parameters
-    ----------
-    sets, learner
-        Results of :func:`fit_powerset`.
-    matrix : array or sparse matrix (n_rows, n_columns)
-    votes : {"hard", "soft"}
-        "hard" gives the vote 1 to the labels of the predicted set. "soft" gives each label the
-        probability of all sets that contain it.
-    sharpness : float, default=1.0
-        Factor of the learner's scores in soft votes.
-
-    Returns
-    -------
-    array (n_rows, n_labels)
-    """
-    if learner is None:
-        return np.broadcast_to(sets[0].astype(np.float64), (matrix.shape[0], sets.shape[1]))
-    if votes == "hard":
-        return sets[learner.predict(matrix)].astype(np.float64)
-    # Rounding may make a sum of probabilities larger than 1.
-    shares = compute_probabilities(learner, matrix, sharpness) @ sets[learner.classes_].astype(np.float64)
-    return np.minimum(shares, 1.0)
-
-
-class LabelPowerset(ReductionClassifier):
-    r"""One multi-class classifier whose classes are the label sets of the training rows.
-
-    .. math:: \hat Y(x) = \arg\max_{S \in \{Y_1, \dots, Y_n\}} f_S(x)
-
-    Only label sets of training rows can be predicted. LIBLINEAR separates each set from all others, and
-    LIBSVM each pair of sets.
+    with the squared hinge and a linear f, the hinge and an RBF kernel, or any base learner. The kernel
+    matrix is computed once and shared by all labels. A label that is constant in training gets the
+    constant score +1 or -1. Entries of y may be missing (NaN): each label is learned from the rows in
+    which it is known. A label that is missing in all rows gets the score -1, with a warning.
+    `predict_proba` exists if `estimator` has it.
 
     Parameters
     ----------
@@ -256,62 +268,175 @@ class LabelPowerset(ReductionClassifier):
         1 / n_features.
     tol : float, default=None
         Stopping tolerance; None means 1e-4 for "linear" and 1e-3 for "rbf".
-    votes : {"hard", "soft"}, default="hard"
-        "hard" predicts the label set of the best class. "soft" predicts a label if the sets that contain
-        it have more than half of the probability. This also ranks the labels, and may predict a set that
-        no training row has. The probabilities of a base learner without probabilities are the softmax of
-        its decision values times `sharpness_`.
+    scores : {"decision", "hard"}, default="decision"
+        Scores of the labels. "decision" means the decision values of the base learners, or their
+        probabilities less 1/2. "hard" means +1/2 or -1/2 for the predicted class, as Mulan ranked the
+        labels of its SVMs.
     non_empty : bool, default=False
         If True, a row without a relevant label gets its best label.
+    n_jobs : int, default=None
+        Number of base learners that are trained at the same time, in threads that share the rows. An
+        `estimator` in pure Python gains more from processes: ``with joblib.parallel_config("loky")``.
     label_names : sequence of str, default=None
         Names of the labels, in the order of the columns of y. None means those of a data frame.
 
     Attributes
     ----------
-    label_sets_ : array (n_sets, n_labels) of bool
-        Distinct label sets of the training rows.
-    estimator_ : scikit-learn classifier
-        Fitted classifier, whose classes are rows of `label_sets_`; None if there is only one.
-    sharpness_ : float
-        Factor of the decision values in soft votes, fitted to training rows by maximum likelihood.
+    coef_ : array (n_labels, n_features)
+        Weights of the features; only with ``kernel="linear"``.
+    dual_coef_ : sparse array (n_samples, n_labels)
+        Coefficients of the training rows; only with ``kernel="rbf"``.
+    intercept_ : array (n_labels,)
+        Intercepts of the labels.
+    estimators_ : list
+        Fitted clones of `estimator`; None for a constant label, whose score is in `constant_`.
     X_fit_ : array or sparse matrix
         Training rows; only with ``kernel="rbf"``.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
 
-    Notes
-    -----
-    `decision_function` is the vote for each label less 1/2.
-
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl.estimators import LabelPowerset
+    >>> from rbrl.estimators import BinaryRelevance
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> model = LabelPowerset().fit(X, Y)
-    >>> len(model.label_sets_)
-    16
-    >>> model.predict(X[:2])
+    >>> BinaryRelevance(kernel="rbf", gamma=0.01).fit(X, Y).predict(X[:2])
     array([[1, 1, 1, 1],
            [0, 0, 1, 0]])
     """
 
-    label_sets_: BoolArray
-    estimator_: Learner | None
-    # Value for model files of version 0.1.0.
-    sharpness_: float = 1.0
+    decision_parameters = ("non_empty", "scores")
+    takes_missing = True
 
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
-        tol: float | None = None, votes: str = "hard", non_empty: bool = False, label_names: LabelNames = None,
+        tol: float | None = None, scores: str = "decision", non_empty: bool = False, n_jobs: int | None = None,
+        label_names: LabelNames = None,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
+        self.scores = scores
+        self.n_jobs = n_jobs
+
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        problems = ((None if y.all() else np.flatnonzero(y), y > 0) for y in Y.T)
+        self._fit_bank(inputs, problems, Y.shape[1], weights)
+        missing = np.flatnonzero(~Y.any(axis=0))
+        if len(missing):
+            # With this score, `non_empty` gives no row such a label before a label that was learned.
+            self.constant_[missing] = self.intercept_[missing] = -1.0
+            text = (
+                f"{len(missing)} of {Y.shape[1]} labels are missing in all rows, the first of them in column "
+                f"{missing[0]}. They are predicted as irrelevant."
+            )
+            warnings.warn(text, stacklevel=users_level())
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        inputs = self._make_inputs(X)
+        if self.scores == "hard":
+            return self._compute_bank_votes(inputs, slice(None)) - 0.5
+        return self._compute_bank_margins(inputs, slice(None))
+
+    def _probabilities(self, X: Matrix) -> FloatArray:
+        return self._compute_bank_votes(self._make_inputs(X), slice(None), soft=True)
+
+
+class CalibratedLabelRanking(BinaryBankClassifier):
+    r"""Pairwise comparison of labels, calibrated by a virtual label 0.
+
+    .. math:: v_j(x) = [f_j(x) > 0] + \sum_{k \ne j} [f_{jk}(x) > 0], \qquad
+              v_0(x) = \sum_k [f_k(x) \le 0], \qquad j \text{ relevant} \iff v_j(x) \ge v_0(x)
+
+    :math:`f_{jk} = -f_{kj}` is trained on the rows that have exactly one of the labels j and k.
+    :math:`f_k` compares label k with the virtual label, and is trained on all rows. Labels are ranked by
+    their votes. A label with as many votes as the virtual label is relevant.
+
+    Parameters
+    ----------
+    estimator, kernel, C, gamma, tol : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
+    votes : {"hard", "soft"}, default="hard"
+        Votes of a comparison. "hard" gives one vote to the winner. "soft" divides the vote by the
+        probabilities of the two labels; for base learners without probabilities, by the logistic function
+        of the decision value.
+    non_empty, n_jobs, label_names : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
+
+    Attributes
+    ----------
+    pairs_ : array (n_pairs, 2)
+        Compared labels (j, k), j < k. The learners of the pairs follow those of the n_labels labels.
+    played_ : array (n_pairs,) of bool
+        False if no training row has exactly one of the two labels; then neither gets a vote.
+    coef_ : array (n_labels + n_pairs, n_features)
+        Weights of the features; only with ``kernel="linear"``.
+    dual_coef_ : sparse array (n_samples, n_labels + n_pairs)
+        Coefficients of the training rows; only with ``kernel="rbf"``.
+    intercept_ : array (n_labels + n_pairs,)
+        Intercepts of the learners.
+    estimators_ : list
+        Fitted clones of `estimator`; None for a problem of one class, whose score is in `constant_`.
+    X_fit_ : array or sparse matrix
+        Training rows; only with ``kernel="rbf"``.
+
+    Notes
+    -----
+    `decision_function` is :math:`(v_j - v_0 + 1/2) / l` for hard votes, so that a tie is positive. For
+    soft votes, the smallest positive number replaces 1/2.
+
+    References
+    ----------
+    J. Fürnkranz, E. Hüllermeier, E. Loza Mencía, K. Brinker: Multilabel classification via calibrated label ranking.
+    Machine Learning 73, 2008.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import CalibratedLabelRanking
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> CalibratedLabelRanking(C=0.1).fit(X, Y).predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 1, 1, 0]])
+    """
+
+    pairs_: IntArray
+    played_: BoolArray
+
+    def __init__(
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
+        tol: float | None = None, votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None,
+        label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
         self.votes = votes
+        self.n_jobs = n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
-        self.label_sets_, self.estimator_, self.sharpness_ = fit_powerset(self._make_learner(), inputs, Y > 0, weights)
+        relevant = np.asfortranarray(Y > 0)
+        n_labels = Y.shape[1]
+        self.pairs_ = np.column_stack(np.triu_indices(n_labels, k=1))
+        together = relevant.T.astype(np.float64) @ relevant
+        j, k = self.pairs_.T
+        self.played_ = np.diag(together)[j] + np.diag(together)[k] > 2 * together[j, k]
+        self._fit_bank(inputs, self._iterate_problems(relevant), n_labels + len(self.pairs_), weights)
+
+    def _iterate_problems(self, relevant: BoolArray) -> Iterator[Problem]:
+        for k in range(relevant.shape[1]):
+            yield None, relevant[:, k]
+        for j, k in self.pairs_:
+            yield np.flatnonzero(relevant[:, j] != relevant[:, k]), relevant[:, j]
 
     def _scores(self, X: Matrix) -> FloatArray:
-        matrix = self._make_inputs(X).matrix
-        votes = compute_powerset_votes(self.label_sets_, self.estimator_, matrix, self.votes, self.sharpness_)
-        return np.subtract(votes, 0.5)
+        inputs = self._make_inputs(X)
+        soft = self.votes == "soft"
+        n_labels = len(self.intercept_) - len(self.pairs_)
+        votes = self._compute_bank_votes(inputs, slice(0, n_labels), soft)
+        virtual = (1.0 - votes).sum(axis=1, keepdims=True)
+        stop = 0
+        for j in range(n_labels - 1):
+            start = stop
+            stop = start + n_labels - 1 - j
+            won = self._compute_bank_votes(inputs, slice(n_labels + start, n_labels + stop), soft)
+            played = self.played_[start:stop]
+            votes[:, j] += won[:, played].sum(axis=1)
+            votes[:, j + 1 :] += (1.0 - won) * played
+        return (votes - virtual + get_tie_shift(self.votes, 0.5)) / n_labels

@@ -1,34 +1,25 @@
 """Checks of the rows and labels that a classifier receives, and the columns that it was fitted to."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from rbrl._common.frames import check_no_mask, label_values, missing_entries
-from rbrl._common.texts import refuse_text
-from rbrl._common.typing import IntArray, Matrix
-from rbrl.datasets import Columns
+from rbrl._common.checks import check_row_weights
+from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
+from rbrl._common.texts import check_joined_texts, refuse_text
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix
+from rbrl.datasets import Columns, Dataset, Shards
+from rbrl.decision import empty_share
 from rbrl.estimators.named_answers import iterate_parts, label_names
 from rbrl.exceptions import InvalidLabelsError
+from rbrl.losses.weights import mean_weights
+from rbrl.targets import SignedTargets, agreed_names, label_matrix
 
 FLOATS = [np.float64, np.float32]
-
-
-def check_fitted(model: Any) -> None:
-    """Raise NotFittedError if a classifier is not fitted.
-
-    The check of scikit-learn takes longer than the scores of one row. Therefore it is called only
-    for a model without `targets_`, and it writes the message.
-
-    Parameters
-    ----------
-    model : classifier
-    """
-    if not hasattr(model, "targets_"):
-        check_is_fitted(model)
 
 
 def can_skip_checks(model: Any, X: Any) -> bool:
@@ -57,23 +48,6 @@ def can_skip_checks(model: Any, X: Any) -> bool:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(X.data if is_sparse else X, axis=None)))
-
-
-def check_no_missing_labels(model: Any, Y: IntArray) -> None:
-    """Raise InvalidLabelsError if labels are missing, for a method that does not accept them.
-
-    Parameters
-    ----------
-    model : MultiLabelClassifier
-    Y : array (n_samples, n_labels) of int8
-        Labels in {-1, 0, +1}; 0 is a missing label.
-    """
-    if not Y.all():
-        raise InvalidLabelsError(
-            f"{type(model).__name__} needs to know every label of every row. Got y with "
-            f"{np.count_nonzero(Y == 0)} of {Y.size} entries missing (NaN). Fill them in, or use "
-            "BinaryRelevance, RBRLClassifier, BRLClassifier or CPNL, which learn from the known entries."
-        )
 
 
 def validate_labelled_rows(model: Any, X: Any, y: Any, reset: bool = True) -> tuple[Matrix, Any]:
@@ -122,6 +96,60 @@ def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
     except (TypeError, ValueError):
         refuse_text(X, type(model).__name__)
         raise
+
+
+def check_training_data(
+    model: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+) -> tuple[Matrix, IntArray, FloatArray | None]:
+    """Return checked rows, labels in {-1, 0, +1} and weights; store their coding and their columns in a classifier.
+
+    Parameters
+    ----------
+    model : MultiLabelClassifier
+    X, y, sample_weight
+        Arguments of `fit`.
+
+    Returns
+    -------
+    X : array or CSR matrix of floats (n_samples, n_features)
+    Y : array (n_samples, n_labels) of int8
+    weights : array (n_samples,) or None
+    """
+    X, y, columns = _split_columns(model, X, y, sample_weight)
+    check_no_mask(sample_weight=sample_weight)
+    labels = y
+    X, y = validate_labelled_rows(model, X, labels)
+    model.targets_ = SignedTargets().fit(labels)
+    if not model.targets_.is_matrix:
+        check_joined_texts(labels)
+    weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
+    store_columns(model, columns)
+    Y = model.targets_.encode(y)
+    if not (model.takes_missing or Y.all()):
+        raise InvalidLabelsError(
+            f"{type(model).__name__} needs to know every label of every row. Got y with "
+            f"{np.count_nonzero(Y == 0)} of {Y.size} entries missing (NaN). Fill them in, or use "
+            "BinaryRelevance, RBRLClassifier, BRLClassifier or CPNL, which learn from the known entries."
+        )
+    model.empty_share_ = empty_share(Y, mean_weights(Y, weights))
+    return X, Y, weights
+
+
+def _split_columns(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Any, Columns]:
+    """Return rows and labels, and their columns apart."""
+    if isinstance(X, Shards):
+        raise ValueError(
+            f"{type(model).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
+            "classifier that learns from files, such as RBRLClassifier."
+        )
+    if isinstance(X, Dataset):
+        if y is not None:
+            raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
+        names = agreed_names(model.label_names, X.columns.label_names, X.n_labels)
+        return X.X, X.Y, replace(X.columns, label_names=names)
+    check_same_rows(X=X, y=y, sample_weight=sample_weight)
+    y, names = label_matrix(y, model.label_names)
+    return X, y, Columns(label_names=names)
 
 
 def get_columns(model: Any) -> Columns:

@@ -15,22 +15,11 @@ from rbrl.problem.design import LARGEST_DECOMPOSITION
 from rbrl.problem.kernel import storage_type
 
 BYTES_OF_DOUBLE = 8
-
-
-class MemoryNeeds(NamedTuple):
-    """The memory of a fit, estimated before it starts.
-
-    Attributes
-    ----------
-    least : int
-        Number of bytes that every fit of these sizes holds at one time. With less memory, the fit
-        raises an error.
-    usual : int
-        Number of bytes that a fit of these sizes usually holds. With less memory, the fit warns.
-    """
-
-    least: int
-    usual: int
+# A fit that needs at most this number of bytes does not ask for the available memory: Python and the libraries that
+# this package imports take more.
+ALWAYS_AVAILABLE = 2**26
+FEWER_ROWS = "use rows in blocks, as in fit(rbrl.datasets.write_shards((X, y), folder)), or fewer labels"
+LOW_RANK = "set max_rank, such as max_rank=50"
 
 
 class FitSize(NamedTuple):
@@ -45,20 +34,31 @@ class FitSize(NamedTuple):
     n_features: int
     n_labels: int
 
-    @property
-    def score_bytes(self) -> int:
-        """Number of bytes of a matrix of scores."""
-        return BYTES_OF_DOUBLE * self.n_samples * self.n_labels
+    def count_bytes(self) -> tuple[int, int]:
+        """Return the numbers of bytes of a matrix of scores, and of a matrix of weights with the intercepts."""
+        n_bytes = BYTES_OF_DOUBLE * self.n_labels
+        return n_bytes * self.n_samples, n_bytes * (self.n_features + 1)
 
-    @property
-    def weight_bytes(self) -> int:
-        """Number of bytes of a matrix of weights, with the intercepts."""
-        return BYTES_OF_DOUBLE * (self.n_features + 1) * self.n_labels
 
-    @property
-    def kernel_bytes(self) -> int:
-        """Number of bytes of a kernel matrix."""
-        return BYTES_OF_DOUBLE * self.n_samples**2
+class MemoryNeeds(NamedTuple):
+    """The memory of a fit, estimated before it starts.
+
+    Attributes
+    ----------
+    size : FitSize
+    least : int
+        Number of bytes that every fit of these sizes holds at one time. With less memory, the fit
+        raises an error.
+    usual : int
+        Number of bytes that a fit of these sizes usually holds. With less memory, the fit warns.
+    remedy : str
+        Change of the data or the parameters with which the fit needs less memory.
+    """
+
+    size: FitSize
+    least: int
+    usual: int
+    remedy: str
 
 
 def estimate_kernel(size: FitSize, is_decomposed: bool) -> MemoryNeeds:
@@ -80,10 +80,13 @@ def estimate_kernel(size: FitSize, is_decomposed: bool) -> MemoryNeeds:
     >>> estimate_kernel(FitSize(1000, 10, 5), is_decomposed=True).least
     8040000
     """
+    scores, _ = size.count_bytes()
+    kernel = BYTES_OF_DOUBLE * size.n_samples**2
+    remedy = "set approximation='nystroem', or use fewer rows"
     if is_decomposed:
-        return MemoryNeeds(size.kernel_bytes + size.score_bytes, 4 * size.kernel_bytes + 10 * size.score_bytes)
+        return MemoryNeeds(size, kernel + scores, 4 * kernel + 10 * scores, remedy)
     is_stored = storage_type(size.n_samples) == np.float64
-    return MemoryNeeds(size.score_bytes, (2 * size.kernel_bytes if is_stored else 0) + 10 * size.score_bytes)
+    return MemoryNeeds(size, scores, (2 * kernel if is_stored else 0) + 10 * scores, remedy)
 
 
 def estimate_feature_map(size: FitSize, n_components: int) -> MemoryNeeds:
@@ -99,7 +102,9 @@ def estimate_feature_map(size: FitSize, n_components: int) -> MemoryNeeds:
     MemoryNeeds
     """
     features = BYTES_OF_DOUBLE * size.n_samples * min(n_components, size.n_samples)
-    return MemoryNeeds(features + size.score_bytes, 3 * features + 10 * size.score_bytes)
+    scores, _ = size.count_bytes()
+    remedy = "set a smaller n_components, or use fewer rows"
+    return MemoryNeeds(size, features + scores, 3 * features + 10 * scores, remedy)
 
 
 def estimate_factors(size: FitSize) -> MemoryNeeds:
@@ -113,7 +118,9 @@ def estimate_factors(size: FitSize) -> MemoryNeeds:
     -------
     MemoryNeeds
     """
-    return MemoryNeeds(size.weight_bytes + size.score_bytes, 6 * size.weight_bytes + 10 * size.score_bytes)
+    scores, weights = size.count_bytes()
+    remedy = FEWER_ROWS if size.n_features <= size.n_samples else "use fewer features or labels"
+    return MemoryNeeds(size, weights + scores, 6 * weights + 10 * scores, remedy)
 
 
 def estimate_dual_ascent(size: FitSize, has_nuclear_norm: bool) -> MemoryNeeds:
@@ -128,12 +135,14 @@ def estimate_dual_ascent(size: FitSize, has_nuclear_norm: bool) -> MemoryNeeds:
     -------
     MemoryNeeds
     """
-    least = size.weight_bytes + size.score_bytes
+    scores, weights = size.count_bytes()
+    least = weights + scores
+    remedy = FEWER_ROWS if size.n_features <= size.n_samples else LOW_RANK
     if has_nuclear_norm:
         # Weights, their gradient and its factors, and the singular values in the proof.
-        return MemoryNeeds(least, 7 * size.weight_bytes + 4 * size.score_bytes)
+        return MemoryNeeds(size, least, 7 * weights + 4 * scores, remedy)
     # Weights and dual scores, with blocks of them in the proof: `python -m studies.benchmarks.text` has the peaks.
-    return MemoryNeeds(least, 3 * least // 2)
+    return MemoryNeeds(size, least, 3 * least // 2, remedy)
 
 
 def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
@@ -148,10 +157,12 @@ def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
     -------
     MemoryNeeds
     """
-    n, m = size.n_samples, size.n_features
-    weights = size.weight_bytes
+    n = size.n_samples
+    m = size.n_features
+    scores, weights = size.count_bytes()
+    remedy = FEWER_ROWS if m <= n else LOW_RANK
     if min(n, m) > LARGEST_DECOMPOSITION:
-        return MemoryNeeds(5 * weights + size.score_bytes, 22 * weights + 10 * size.score_bytes)
+        return MemoryNeeds(size, 5 * weights + scores, 22 * weights + 10 * scores, remedy)
     square = BYTES_OF_DOUBLE * min(n, m) ** 2
     if n < m:
         least = max(2 * square, square + 2 * weights)
@@ -160,11 +171,11 @@ def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
         rotated = 0 if issparse(X) else BYTES_OF_DOUBLE * n * m
         least = square + rotated
         usual = 4 * square + rotated
-    return MemoryNeeds(least + size.score_bytes, usual + 10 * size.score_bytes)
+    return MemoryNeeds(size, least + scores, usual + 10 * scores, remedy)
 
 
 @contextmanager
-def check_memory(needs: MemoryNeeds, size: FitSize, owner: str, remedy: str) -> Iterator[None]:
+def check_memory(needs: MemoryNeeds, owner: str) -> Iterator[None]:
     """Raise an error, or warn, before a fit for which there is not enough memory.
 
     If a MemoryError occurs during the fit, it gets the same explanation.
@@ -172,28 +183,27 @@ def check_memory(needs: MemoryNeeds, size: FitSize, owner: str, remedy: str) -> 
     Parameters
     ----------
     needs : MemoryNeeds
-    size : FitSize
     owner : str
         Name of the model.
-    remedy : str
-        Change of the parameters with which the model needs less memory.
     """
-    available = available_bytes()
-    text = _explain(needs, size, owner, remedy, available)
-    if available is not None and needs.least > available:
-        raise MemoryError(text)
-    if available is not None and needs.usual > available:
-        warnings.warn(text, MemoryWarning, stacklevel=users_level())
+    if needs.usual > ALWAYS_AVAILABLE:
+        available = available_bytes()
+        if available is not None and needs.least > available:
+            raise MemoryError(_explain(needs, owner, available))
+        if available is not None and needs.usual > available:
+            warnings.warn(_explain(needs, owner, available), MemoryWarning, stacklevel=users_level())
     try:
         yield
     except MemoryError as error:
+        text = _explain(needs, owner, available_bytes())
         raise MemoryError(f"{text} ({error})" if str(error) else text) from error
 
 
-def _explain(needs: MemoryNeeds, size: FitSize, owner: str, remedy: str, available: int | None) -> str:
+def _explain(needs: MemoryNeeds, owner: str, available: int | None) -> str:
     """Return a message with the memory that a fit needs, the available memory, and the remedy."""
     known = "" if available is None else f", and {available / 1e9:.3g} GB are available"
+    size = needs.size
     return (
         f"{owner} usually needs about {needs.usual / 1e9:.3g} GB for {size.n_samples} rows, {size.n_features} features and "
-        f"{size.n_labels} labels, at least {needs.least / 1e9:.3g} GB{known}. To use less memory: {remedy}."
+        f"{size.n_labels} labels, at least {needs.least / 1e9:.3g} GB{known}. To use less memory: {needs.remedy}."
     )

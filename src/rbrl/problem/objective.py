@@ -253,8 +253,9 @@ class Objective:
     lines_are_exact: bool = True
 
     def __init__(
-        self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None
-    ) -> None:
+        self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None,
+        on_gap: Callable[[float], bool] | None = None,
+    ) -> None:  # fmt: skip
         if design.shape[0] != len(Y):
             raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")
         # For rows in files or on other machines, these objects have the same methods but other
@@ -263,6 +264,7 @@ class Objective:
         self.Y: Any = np.ascontiguousarray(Y, np.int8)
         self.loss: Any = loss
         self.sample_weight = sample_weight
+        self.on_gap = on_gap
         self.shape = (design.shape[1], self.Y.shape[1])
         self.known: BoolArray = np.any(self.Y, axis=0)
         self.ridge = Ridge(float(ridge), design.ridge_weights)

@@ -13,9 +13,10 @@ from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.coefficients import check_kernel, is_precomputed, kernel_values, store_row_coefficients
 from rbrl.estimators.convex_problem import observed_rows
 from rbrl.estimators.display import show_certificate
-from rbrl.estimators.forms import KERNEL, check_kernel, form_of, is_precomputed, kernel_values
+from rbrl.estimators.forms import form_of
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
 from rbrl.problem.kernel import check_semidefinite
@@ -150,7 +151,7 @@ class PairSVM(MultiLabelClassifier):
         if form_of(self).is_linear:
             self.coef_ = np.ascontiguousarray(solution.coefficients.T)
         else:
-            KERNEL.store(self, X, kept, solution.coefficients)
+            store_row_coefficients(self, X, kept, solution.coefficients)
         self.intercept_ = solution.biases
         self.objective_ = solution.certificate.objective
         self.dual_objective_ = solution.certificate.dual_objective

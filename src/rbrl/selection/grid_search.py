@@ -17,7 +17,7 @@ from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
 from rbrl.selection.path import Fold, Grid, Scoring, SearchData, Table
@@ -229,7 +229,7 @@ def tune(
     else:
         splits = folds
     # With a limited rank, solutions are local optima, and those of neighbours need not be close.
-    any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
+    any_rank = isinstance(estimator, ConvexClassifier) and estimator.max_rank is None and "max_rank" not in grid
     if any_rank and not others:
         path = (estimator, grid, X, Y, names, convention, tol)
         jobs = (delayed(_search_path)(*path, *split) for split in splits)
@@ -247,7 +247,7 @@ def _points(grid: Grid) -> Table:
 
 
 def _search_path(
-    estimator: ObjectiveClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str,
+    estimator: ConvexClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str,
     tol: float, train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
     """Solve the points of one fold along a path, for each design."""

@@ -21,7 +21,7 @@ from rbrl._common.environment import one_thread
 from rbrl._common.linalg import gram_singular_values
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import empty_share, filling_pays, relevant_labels
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.entries import apply_label_mask, check_entry_weights
 from rbrl.estimators.training_scores import TrainingRows, learn_threshold
@@ -297,7 +297,7 @@ class Fold:
 
     Parameters
     ----------
-    estimator : ObjectiveClassifier
+    estimator : ConvexClassifier
     data : SearchData
     train, test : arrays of row indices
     scoring : Scoring
@@ -318,7 +318,7 @@ class Fold:
     """
 
     def __init__(
-        self, estimator: ObjectiveClassifier, data: SearchData, train: IntArray, test: IntArray, scoring: Scoring, tol: float
+        self, estimator: ConvexClassifier, data: SearchData, train: IntArray, test: IntArray, scoring: Scoring, tol: float
     ) -> None:  # fmt: skip
         self.estimator = estimator
         self.scoring = scoring
@@ -356,7 +356,7 @@ class Fold:
         # One thread gives the same digits with any number of processes.
         with one_thread():
             problem = self.problem
-            problem.n_problems = math.prod(len(axes[name]) for name in shared)
+            problem.form.n_problems = math.prod(len(axes[name]) for name in shared)
             design = None
             for solved in solve_grid(problem, axes, self.tol, known=None if final else self._known):
                 if design is not solved.design:

@@ -16,14 +16,13 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_number
 from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.progress import PATIENCE_SECONDS, Models, display_for
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.display import FitTask, TakesCallbacks, with_callbacks
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
 from rbrl.estimators.validation import can_skip_checks, store_columns, validate_labelled_rows, validate_rows
@@ -176,7 +175,7 @@ def best_point(results: Mapping[str, Any], scoring: Scoring, metric: str) -> int
     return best_index(results["params"], _loss(results, scoring, metric))
 
 
-class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
+class PathSearchCV(TakesCallbacks, NamedAnswers):
     """Choose the parameters of a model with an objective by cross-validation.
 
     The design of each fold, such as a kernel matrix and its decomposition, is computed once, or once
@@ -186,7 +185,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
 
     Parameters
     ----------
-    estimator : ObjectiveClassifier
+    estimator : ConvexClassifier
         Model with an objective, such as :class:`rbrl.RBRLClassifier`.
     param_grid : dict of str to list
         Values of parameters that change the objective but not the design: weights of losses and
@@ -236,10 +235,10 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
     best_params_: dict[str, Any]
     best_index_: int
     best_score_: float
-    best_estimator_: ObjectiveClassifier
+    best_estimator_: ConvexClassifier
 
     def __init__(
-        self, estimator: ObjectiveClassifier | None, param_grid: Grid | None, *, cv: Any = 5, scoring: Scorers = None,
+        self, estimator: ConvexClassifier | None, param_grid: Grid | None, *, cv: Any = 5, scoring: Scorers = None,
         refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0, n_jobs: int | None = None,
         verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
@@ -360,7 +359,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         return metric
 
     def _search(
-        self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring, metric: str, task: FitTask
+        self, estimator: ConvexClassifier, data: SearchData, scoring: Scoring, metric: str, task: FitTask
     ) -> Folds:
         """Return the folds after all stages."""
         cv = self._folds()

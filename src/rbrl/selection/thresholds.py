@@ -12,14 +12,13 @@ from sklearn.utils import check_array, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rbrl._common.bases import Estimator
 from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
 from rbrl.estimators.training_scores import THRESHOLD_SET_LATER
 from rbrl.estimators.validation import store_columns
@@ -174,7 +173,7 @@ def _score_fold(
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)
     model = clone(estimator)
-    if isinstance(fitted, ObjectiveClassifier):
+    if isinstance(fitted, ConvexClassifier):
         _start_from(model, fitted, train)
     weights_train = None if weights is None else weights[train]
     in_fold = fit_varying_labels(model, X_train, y_train, targets, weights_train)
@@ -183,7 +182,7 @@ def _score_fold(
     return in_fold.scores(X_test, targets)
 
 
-def _start_from(model: ObjectiveClassifier, fitted: ObjectiveClassifier, rows: IntArray) -> None:
+def _start_from(model: ConvexClassifier, fitted: ConvexClassifier, rows: IntArray) -> None:
     """Let a model start from the solution for all rows."""
     if hasattr(fitted, "coef_"):
         model.coef_ = fitted.coef_
@@ -193,7 +192,7 @@ def _start_from(model: ObjectiveClassifier, fitted: ObjectiveClassifier, rows: I
     model.set_params(warm_start=True)
 
 
-class ScoreClassifier(NamedAnswers, Estimator, ABC):
+class ScoreClassifier(NamedAnswers, ABC):
     """Base class of classifiers whose scores are those of another classifier, shifted by a rule."""
 
     estimator: Any

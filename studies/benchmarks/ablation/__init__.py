@@ -1,1 +1,1 @@
-"""Which features of the quasi-Newton solver are worth their code, on problems that were never used to tune it?"""
+"""Measure what each feature of the quasi-Newton solver gains, on problems that were never used to tune it."""

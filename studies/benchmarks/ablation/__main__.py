@@ -1,7 +1,7 @@
 """Switch off one feature of the quasi-Newton solver at a time: ``python -m studies.benchmarks.ablation``, with RBRL_DATA.
 
 Every result is written to ``results.csv`` at once, and the same command continues where it was interrupted.
-``removed.csv`` has the results of features that were removed since, and of the solver before that.
+``removed.csv.gz`` has the results of features that were removed since, and of the solver before that.
 """
 
 import time
@@ -17,10 +17,10 @@ from studies.benchmarks.ablation.held_out import held_out_problems
 from studies.benchmarks.problems import markdown, read_rows, write_results, write_rows
 
 RESULTS = Path(__file__).with_name("results.csv")
-REMOVED = Path(__file__).with_name("removed.csv")
+REMOVED = Path(__file__).with_name("removed.csv.gz")
 COLUMNS = ("feature", "problem", "evaluations", "cpu", "gap", "certified")
 KEY = ("feature", "problem")
-TOL = 1e-4
+SOLVER_TOL = 1e-4
 # Short runs are repeated for this many seconds, and the shortest time counts.
 REPEAT = 0.3
 ALL = "nothing"
@@ -60,9 +60,14 @@ def measure(make, settings):
     while sum(times) < REPEAT:
         objective = make()
         started = time.process_time()
-        result = replace(DEFAULT, **settings).solve(objective, tol=TOL)
+        result = replace(DEFAULT, **settings).solve(objective, tol=SOLVER_TOL)
         times.append(time.process_time() - started)
-    return {"evaluations": result.evaluations, "cpu": min(times), "gap": result.gap, "certified": result.gap <= TOL}
+    return {
+        "evaluations": result.evaluations,
+        "cpu": min(times),
+        "gap": result.gap,
+        "certified": result.gap <= SOLVER_TOL,
+    }
 
 
 def measure_all(problems):

@@ -19,7 +19,7 @@ from rbrl.out_of_core.design import BlockObjective
 from rbrl.problem import FeatureMapDesign
 from studies.benchmarks.problems import dataset, kernel_design, rbrl_objective, signed
 
-SEED = 2027
+HELD_OUT_SEED = 2027
 SEED_OF_CHOICES = 2026
 # Stronger ridges leave nothing to tell apart: most of these problems are solved by the first point.
 GRID = tuple(product((0.01, 1.0), (0.01, 1.0, 100.0), (0.01, 1.0, 100.0)))
@@ -97,7 +97,7 @@ class HeldOutProblem:
         return lambda: rbrl_objective(design, Y, *weights)
 
 
-def held_out_problems(seed=SEED):
+def held_out_problems(seed=HELD_OUT_SEED):
     """Return the list of a seed, the same in every call."""
     rng = np.random.default_rng(seed)
     found = []

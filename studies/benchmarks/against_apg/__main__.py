@@ -21,7 +21,7 @@ TOLS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 
 
 def until(solve, target):
-    """The largest tolerance with which a solver gets the objective down to the target."""
+    """Return the largest tolerance with which a solver reaches the target."""
     return next(tol for tol in TOLS if solve(tol).objective <= target)
 
 

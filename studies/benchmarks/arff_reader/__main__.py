@@ -1,4 +1,4 @@
-"""How fast is the ARFF reader, beside SciPy's? Run with `python -m studies.benchmarks.arff_reader`."""
+"""Compare the speed of the ARFF reader with SciPy's: ``python -m studies.benchmarks.arff_reader``."""
 
 import platform
 import tempfile

@@ -1,4 +1,4 @@
-"""How do the ten figures that matter compare with those recorded? ``python -m studies.benchmarks.asv [--record]``
+"""Compare ten figures of speed and memory with the recorded ones: ``python -m studies.benchmarks.asv [--record]``
 
 asv measures the rbrl of this environment by `suite/figures.py`; its own commands (`asv show`, `asv publish`) work on what it
 leaves in .asv/. The baseline is `baseline.json`; with ``--record`` this run becomes it. Figures of another machine are shown
@@ -38,13 +38,13 @@ processes the least of three, of the others asv's median. On another machine the
 
 
 def machine():
-    """What the figures depend on."""
+    """Machine and versions that the figures depend on."""
     found = rbrl.info()
     return {"processor": processor()} | {name: found[name] for name in found if name not in ("rbrl", "extras")}
 
 
 def processor():
-    """The processor as the system calls it."""
+    """Return the system's name of the processor."""
     listed = Path("/proc/cpuinfo")
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

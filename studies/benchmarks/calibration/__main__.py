@@ -122,13 +122,13 @@ def main():
     parser.add_argument("--again", action="store_true", help="forget what the results file has")
     parser.add_argument("--only-page", action="store_true", help="compute nothing")
     parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results.csv"), metavar="FILE")
-    said = parser.parse_args()
-    if said.again:
-        said.results.unlink(missing_ok=True)
-    if not said.only_page:
+    options = parser.parse_args()
+    if options.again:
+        options.results.unlink(missing_ok=True)
+    if not options.only_page:
         warm_up()
-        run(said.results)
-    page(read_rows(said.results, COLUMNS[:3]))
+        run(options.results)
+    page(read_rows(options.results, COLUMNS[:3]))
 
 
 if __name__ == "__main__":

@@ -8,25 +8,25 @@ from sklearn.svm import LinearSVC
 
 from rbrl import CalibratedMultiLabelClassifier, RBRLClassifier
 
-FOLDS = 5
+N_FOLDS = 5
 
 
 def sigmoid(rows):
-    return CalibratedMultiLabelClassifier(RBRLClassifier(), cv=FOLDS).fit(rows.X, rows.Y).predict_proba(rows.X_test)
+    return CalibratedMultiLabelClassifier(RBRLClassifier(), cv=N_FOLDS).fit(rows.X, rows.Y).predict_proba(rows.X_test)
 
 
 def isotonic(rows):
-    model = CalibratedMultiLabelClassifier(RBRLClassifier(), method="isotonic", cv=FOLDS)
+    model = CalibratedMultiLabelClassifier(RBRLClassifier(), method="isotonic", cv=N_FOLDS)
     return model.fit(rows.X, rows.Y).predict_proba(rows.X_test)
 
 
 def raw(rows):
-    """What people try first."""
+    """Sigmoid of the uncalibrated scores, often the first attempt."""
     return expit(RBRLClassifier().fit(rows.X, rows.Y).decision_function(rows.X_test))
 
 
 def uncalibrated(rows):
-    """The classifier alone, for its time."""
+    """Fit the classifier alone, to measure its time."""
     return RBRLClassifier().fit(rows.X, rows.Y).decision_function(rows.X_test)
 
 
@@ -36,11 +36,11 @@ def logistic(rows):
 
 def calibrated_svc(rows):
     """scikit-learn's calibration, which takes one label at a time, and none with fewer rows of a kind than folds."""
-    return label_by_label(rows, lambda: CalibratedClassifierCV(LinearSVC(), cv=FOLDS, ensemble=False), FOLDS)
+    return label_by_label(rows, lambda: CalibratedClassifierCV(LinearSVC(), cv=N_FOLDS, ensemble=False), N_FOLDS)
 
 
 def label_by_label(rows, make, fewest):
-    """A model of its own for every label; what has fewer rows of a kind than that has its share, as in our classifier."""
+    """Fit a model for every label; a label with too few rows of one class gets its share, as in our classifier."""
     n, share = len(rows.Y), rows.Y.mean()
     P = np.tile((rows.Y.sum(axis=0) + share) / (n + 1), (rows.X_test.shape[0], 1))
     for j, y in enumerate(rows.Y.T):

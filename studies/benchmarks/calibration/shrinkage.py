@@ -49,10 +49,10 @@ def main():
         print(table[-1], flush=True)
     gains = [float(row["log loss: alone"]) - float(row["log loss: together"]) for row in table]
     better = sum(gain > 0 for gain in gains)
-    said = (
+    text = (
         f"Together beats alone in the log loss on {better} of {len(gains)}, by {max(gains):.4f} at most, and loses by "
     )
-    page = f"{TEXT}\n\n{markdown(table)}\n\n{said}{-min(gains):.4f} at most.\n"
+    page = f"{TEXT}\n\n{markdown(table)}\n\n{text}{-min(gains):.4f} at most.\n"
     Path(__file__).with_name("shrinkage.md").write_text(page, encoding="utf-8")
     print(page)
 

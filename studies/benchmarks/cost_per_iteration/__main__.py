@@ -1,4 +1,4 @@
-"""How does the time of one APG iteration grow with rows, features and labels? Rewrites results.md beside this file.
+"""Measure how the time of one APG iteration grows with rows, features and labels. Rewrites results.md.
 
 Run ``python -m studies.benchmarks.cost_per_iteration`` with one BLAS thread. Beside each measured exponent stands the
 paper's bound: O(n m^2 + m^2 l + n m l^2) for the linear model, O(n^3 + n^2 l^2) for the kernel model.
@@ -32,7 +32,7 @@ def problem(n, l, m=None, seed=0):
 
 
 def seconds_per_iteration(objective, n_iter=10, repeats=5):
-    """The shortest long run less the shortest short one: setting up and certifying cancel."""
+    """Return the shortest long run less the shortest short one: setup and certificate cancel out."""
     short, long = (min(_run(objective, k * n_iter) for _ in range(repeats)) for k in (1, 3))
     return (long - short) / (2 * n_iter)
 

@@ -39,7 +39,7 @@ One split: differences of a few thousandths on one data set are within its chanc
 
 
 def measure(name, search):
-    """One line of the table, in this process."""
+    """Measure one line of the table in this process."""
     (X, Y), (X_test, Y_test) = dataset(name).split(0)
     if not sparse.issparse(X):
         scaler = StandardScaler().fit(X)
@@ -64,7 +64,7 @@ def measure(name, search):
 
 
 def measured(name, search):
-    """The same in a process of its own, with a limit."""
+    """Measure one line in a process of its own, with a time limit."""
     command = [sys.executable, "-m", "studies.benchmarks.default_search", "--one", name, search]
     run = subprocess.run(command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True, preexec_fn=limited)
     if run.returncode < 0:
@@ -78,7 +78,7 @@ def limited():
 
 
 def shown(name, of_default, of_paper):
-    """A line of the page."""
+    """Return a line of the page."""
     out = {"data": name}
     for search, row in (("default", of_default), ("paper's", of_paper)):
         done = row["status"] == "done"

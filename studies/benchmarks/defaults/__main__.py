@@ -1,6 +1,6 @@
 """Are the defaults good without tuning? ``python -m studies.benchmarks.defaults [--table A|B|C]``, with RBRL_DATA.
 
-Every row is written to ``results.csv`` as soon as it is known; the same command goes on where it was interrupted, and
+Every row is written to ``results.csv.gz`` as soon as it is known; the same command goes on where it was interrupted, and
 ``--again`` forgets the table. ``results.md`` is written from what is there, and says what is missing.
 """
 
@@ -86,17 +86,17 @@ def main():
     parser.add_argument("--table", choices=tuple(TABLES), action="append", help="only this one, or these")
     parser.add_argument("--again", action="store_true", help="forget what the results file has of these tables")
     parser.add_argument("--only-page", action="store_true", help="compute nothing")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results.csv"), metavar="FILE")
-    said = parser.parse_args()
-    wanted = said.table or list(TABLES)
-    if said.again and said.results.exists():
-        known = read_rows(said.results, COLUMNS[:4])
-        write_rows(said.results, COLUMNS, [row for key, row in known.items() if key[0] not in wanted], "w")
-    if not said.only_page:
+    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results.csv.gz"), metavar="FILE")
+    options = parser.parse_args()
+    wanted = options.table or list(TABLES)
+    if options.again and options.results.exists():
+        known = read_rows(options.results, COLUMNS[:4])
+        write_rows(options.results, COLUMNS, [row for key, row in known.items() if key[0] not in wanted], "w")
+    if not options.only_page:
         warm_up()
         for letter in wanted:
-            run(letter, said.results)
-    page.write(read_rows(said.results, COLUMNS[:4]))
+            run(letter, options.results)
+    page.write(read_rows(options.results, COLUMNS[:4]))
 
 
 if __name__ == "__main__":

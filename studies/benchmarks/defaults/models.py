@@ -1,4 +1,4 @@
-"""The models compared: each yields what is written down of it."""
+"""The compared models: each returns the facts that are recorded."""
 
 import time
 
@@ -54,7 +54,7 @@ def logistic(rows, solver=None):
 
 
 def svc(rows):
-    """One-vs-rest SVC as it is."""
+    """Fit a one-vs-rest SVC with its defaults."""
     started = time.process_time()
     scores_of = one_vs_rest(SVC(), rows.X, rows.Y)
     seconds = time.process_time() - started
@@ -62,7 +62,7 @@ def svc(rows):
 
 
 def rival(rows, scores):
-    """Metrics of a method without a rule for empty rows: as it is ("bare_"), and with the one that ours has."""
+    """Return the metrics of a method without a rule for empty rows ("bare_"), and with our rule."""
     bare = judged(rows.Y_test, scores, scores > 0)
     filled = decision.filling_pays(decision.empty_share(rows.Y))
     facts = judged(rows.Y_test, scores, decision.relevant_labels(scores, filled))
@@ -94,7 +94,7 @@ def one_vs_rest(model, X, Y):
 
 
 def best_C(X, Y, solver):
-    """The C of the highest mean average precision over the folds; the smallest of equals."""
+    """Return the C with the highest mean average precision over the folds; the smallest of equals."""
     folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(Y))
     means = []
     for C in CS:
@@ -104,7 +104,7 @@ def best_C(X, Y, solver):
 
 
 def faster_solver(X, Y):
-    """Which solver of logistic regression takes less time, on a few labels at a small and at the largest C."""
+    """Return the faster solver of logistic regression on a few labels, at a small and at the largest C."""
     counts = Y.sum(axis=0)
     few = np.flatnonzero((counts > 0) & (counts < len(Y)))[:TIMED]
     took = {}

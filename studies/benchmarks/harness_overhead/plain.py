@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from rbrl.datasets import load
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.experiments import Plan
 from rbrl.metrics import evaluate
 from rbrl.registry import REGISTRY
@@ -51,8 +51,8 @@ def run(plan, data, X, Y, method, split, params):
 
 
 def cross_validate(model, grid, X, Y, folds, seed):
-    """All grid points on all folds: by the library's search where it saves work, else fit by fit."""
-    if isinstance(model, ObjectiveClassifier) or "fit_many" in vars(type(model)):
+    """Fit all grid points on all folds: by the library's search where it saves work, else one by one."""
+    if isinstance(model, ConvexClassifier) or "fit_many" in vars(type(model)):
         return tune(model, grid, X, Y, folds=folds, seed=seed)
     splits = list(KFold(folds, shuffle=True, random_state=seed).split(X))
     fits = [(clone(model).set_params(**point), *fold) for point in ParameterGrid(grid) for fold in splits]
@@ -60,7 +60,7 @@ def cross_validate(model, grid, X, Y, folds, seed):
 
 
 def judge(model, X, Y):
-    """The six metrics; predict is a cut of the scores at zero, which needs no second pass over the rows."""
+    """Return the six metrics; labels come from scores above zero, which needs no second pass over the rows."""
     scores = model.decision_function(X)
     labels = scores > 0
     empty = ~labels.any(axis=1)

@@ -1,4 +1,4 @@
-"""How near does an approximated kernel come? ``python -m studies.benchmarks.kernel_approximation``, with RBRL_DATA."""
+"""Compare approximated and exact kernels: ``python -m studies.benchmarks.kernel_approximation``, with RBRL_DATA."""
 
 import json
 import subprocess

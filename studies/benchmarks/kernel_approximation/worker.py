@@ -14,14 +14,14 @@ from rbrl.metrics import ranking_loss
 from studies.benchmarks.problems import first_model, folder
 
 # The rows that every model is tested on.
-N_TEST = 4000
+N_TEST_ROWS = 4000
 
 
 def rows(n_train):
     """Training and test rows of tmc2007_500 in one fixed random order, the test rows the last of it."""
     data = datasets.load("tmc2007_500", data_home=folder("RBRL_DATA"))
     order = np.random.default_rng(0).permutation(data.X.shape[0])
-    train, test = order[:n_train], order[-N_TEST:]
+    train, test = order[:n_train], order[-N_TEST_ROWS:]
     return (data.X[train], data.Y[train]), (data.X[test], data.Y[test])
 
 

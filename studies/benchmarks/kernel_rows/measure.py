@@ -64,7 +64,7 @@ def make(method, X, Y):
     if method == NYSTROEM:
         return RBRLClassifier(kernel="rbf", approximation="nystroem", random_state=0)
     problem = exact.problem(X, Y)
-    return OneVsRestClassifier(SVC(gamma=problem.gamma, C=1 / problem.ridge))
+    return OneVsRestClassifier(SVC(gamma=problem.form.gamma, C=1 / problem.ridge))
 
 
 def measure(method, data, n_rows):

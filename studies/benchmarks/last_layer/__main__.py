@@ -1,4 +1,4 @@
-"""What does it gain to solve for a network's last layer after training?
+"""Measure what solving for the last layer of a trained network gains.
 
 ``python -m studies.benchmarks.last_layer``, with RBRL_DATA and the extra `torch`.
 """

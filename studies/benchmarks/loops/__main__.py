@@ -1,4 +1,4 @@
-"""What do the compiled loops buy? ``python -m studies.benchmarks.loops [--against SOURCE] [--only NAME ...]``
+"""Time the compiled loops: ``python -m studies.benchmarks.loops [--against SOURCE] [--only NAME ...]``
 
 Every loop beside its plain twin, on the shapes of five data sets. SOURCE is the folder `src` of another version of rbrl,
 whose compiled loops are then timed in turn with ours.
@@ -37,7 +37,7 @@ LOOPS = {name: f for name, f in vars(reference).items() if inspect.isfunction(f)
 
 
 def other_loops(source):
-    """The compiled loops of another version, imported in the place of ours and then put aside."""
+    """Import the compiled loops of another version in the place of ours, return them, and restore ours."""
     own = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "rbrl"}
     sys.path.insert(0, str(source))
     loops = importlib.import_module("rbrl._loops").rows
@@ -97,7 +97,7 @@ def of_pairs(rng, n, l, cardinality, name):
 
 
 def cases(names, shape):
-    """(loop, kind, arguments) of loops on a shape, but for those that no fit would call there."""
+    """Yield (loop, kind, arguments) of loops on a shape, except those that no fit calls there."""
     rng, (n, l, cardinality) = np.random.default_rng(0), shape
     of_scores = [name for name in names if name.startswith(("squared_hinge", "pairwise_hinge"))]
     for kind, name in itertools.product(("", "entries", "single"), of_scores):

@@ -1,4 +1,4 @@
-"""What do other loops make of whole fits? ``python -m studies.benchmarks.loops.fits SOURCE [PART ...]``
+"""Time whole fits with other loops: ``python -m studies.benchmarks.loops.fits SOURCE [PART ...]``
 
 SOURCE is the folder `src` of another version of rbrl. Everything but the loops is ours: fits of
 `studies.benchmarks.evaluations`, searches of `studies.benchmarks.search_time` and fits of `studies.benchmarks.many_labels`,
@@ -42,7 +42,7 @@ SECONDS, ROUNDS = 4.0, (2, 41)
 
 @contextmanager
 def loops_are(loops):
-    """Everywhere in the package these are the loops."""
+    """Replace the loops everywhere in the package."""
     modules = [module for name, module in sys.modules.items() if name.startswith("rbrl.") and name != "rbrl._loops"]
     users = [(module, name) for module in modules for name, value in vars(module).items() if value is rows]
     for module, name in users:
@@ -62,8 +62,8 @@ def evaluations():
     }
     for name, weights, _ in CASES:
         objective = rbrl_objective(*problems[name], *weights)
-        said = f"{name}, {', '.join(f'{w:g}' for w in weights)}"
-        yield said, lambda problem=objective: rbrl.solvers.QuasiNewton().solve(problem).evaluations
+        text = f"{name}, {', '.join(f'{w:g}' for w in weights)}"
+        yield text, lambda problem=objective: rbrl.solvers.QuasiNewton().solve(problem).evaluations
 
 
 def search_time():

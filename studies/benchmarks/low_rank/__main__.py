@@ -1,4 +1,4 @@
-"""Does the solver in factors find what the default finds? ``python -m studies.benchmarks.low_rank``, with RBRL_DATA."""
+"""Compare the solver in factors with the default: ``python -m studies.benchmarks.low_rank``, with RBRL_DATA."""
 
 import time
 import warnings

@@ -1,4 +1,4 @@
-"""How does a fit with a thousand labels compare? ``python -m studies.benchmarks.many_labels``, with RBRL_DATA.
+"""Compare fits with a thousand labels: ``python -m studies.benchmarks.many_labels``, with RBRL_DATA.
 
 LIBMULTILABEL_PYTHON names the interpreter that has LibMultiLabel; without it, its rows are left out.
 """
@@ -36,9 +36,9 @@ SHARES = (8, 4, 2, 1)
 TEXT = f"""delicious, 9,663 training and 6,442 test rows (60 / 40, seed 0), 500 features, 983 labels, 19 of them relevant
 in a row. Every method in a process of its own, one thread; seconds are processor time, "GB" is the peak of the process,
 Python, libraries and data included. RBRL with ridge={RBRL["ridge"]}, ranking={RBRL["ranking"]}, nuclear={RBRL["nuclear"]}
-where nothing else is said, the best of eight points on a fifth of the training rows; C = 1 / (2 ridge) is the same ridge.
+unless stated otherwise, the best of eight points on a fifth of the training rows; C = 1 / (2 ridge) is the same ridge.
 "gap" is certified; with max_rank it is the distance from the optimum without that constraint. Intercepts have the same ridge
-as all weights where nothing else is said; intercept_ridge=1, the default of the classifier, is a hundredth of it here."""
+as all weights unless stated otherwise; intercept_ridge=1, the default of the classifier, is a hundredth of it here."""
 GROWTH = """## Cost against the number of labels
 
 The same fit on nested subsets of the labels, drawn at random, tol = 1e-3. "pairs" is what the ranking term must look at,
@@ -105,8 +105,8 @@ def growth(train, test):
         print(rows[-1], flush=True)
     size = np.log([row["l"] * row["cardinality"] for row in rows])
     slopes = {key: np.polyfit(size, np.log([row[key] for row in rows]), 1)[0] for key in ("fit / evaluation", "loss")}
-    said = "; ".join(f"{key}: {slope:.2f}" for key, slope in slopes.items())
-    return f"{GROWTH}\n\n{markdown(rows)}\n\nSlopes: {said}."
+    text = "; ".join(f"{key}: {slope:.2f}" for key, slope in slopes.items())
+    return f"{GROWTH}\n\n{markdown(rows)}\n\nSlopes: {text}."
 
 
 def loss_seconds(design, Y, repeats=5):

@@ -1,4 +1,4 @@
-"""One method, in a process of its own: fit, score the test rows, say what that took.
+"""Fit one method in a process of its own, score the test rows, and print the cost.
 
 ``python worker.py FOLDER METHOD PARAMETERS``: FOLDER holds what `write_problem` of the benchmark wrote; PARAMETERS are JSON.
 It imports no more than the method needs, so that another interpreter can run it.

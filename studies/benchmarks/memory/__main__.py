@@ -1,4 +1,4 @@
-"""How much memory does a fit of sparse text take? ``python -m studies.benchmarks.memory``, with RBRL_DATA."""
+"""Measure the memory of a fit of sparse text: ``python -m studies.benchmarks.memory``, with RBRL_DATA."""
 
 import resource
 import time

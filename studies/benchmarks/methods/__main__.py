@@ -35,7 +35,7 @@ def compare(task, dataset):
 
 
 def run(number, dataset):
-    """What one process measured."""
+    """Run one measurement in a process of its own and return its result."""
     rows = MAX_ROWS.get((dataset, CASES[number].task), ALL_ROWS)
     command = [sys.executable, "-m", "studies.benchmarks.methods.measure", str(number), dataset, str(rows)]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""What is compared: each task names our estimator and the others that do the same."""
+"""Tasks of the comparison: each names our estimator and the others that solve the same task."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What do labels cost that nobody looked at? ``python -m studies.benchmarks.missing_labels``, with RBRL_DATA.
+"""Measure the cost of missing labels: ``python -m studies.benchmarks.missing_labels``, with RBRL_DATA.
 
 Every row is written to ``results.csv`` as soon as it is known; the same command goes on where it was interrupted.
 """
@@ -74,7 +74,7 @@ def main():
     cells = [r for r in table if r["hidden"] != "0"]
     wins = [sum(float(r["masked"]) > float(r[other]) for r in cells) for other in ("zeros", "one_vs_rest")]
     text = TEXT % (len(SEEDS), wins[0], len(cells), wins[1])
-    write_results(__file__, "Labels nobody looked at", text, table)
+    write_results(__file__, "Missing labels", text, table)
 
 
 def summary(name, share, rows):

@@ -1,6 +1,6 @@
 """Measure the gain of the nuclear norm of RBF models: ``python -m studies.benchmarks.nuclear.kernels``.
 
-RBRL_DATA names the folder of data sets. Every fit is written to ``kernels.csv`` at once, and the
+RBRL_DATA names the folder of data sets. Every fit is written to ``kernels.csv.gz`` at once, and the
 same command continues where it was interrupted; ``--again`` measures everything anew. The page is
 ``kernels.md``.
 """
@@ -19,9 +19,9 @@ from rbrl import RBRLClassifier, __version__, evaluate
 from studies.benchmarks.nuclear.__main__ import CHOOSING, METRICS, REPORTING
 from studies.benchmarks.problems import dataset, markdown, read_rows, write_rows
 
-RESULTS = Path(__file__).with_suffix(".csv")
+RESULTS = Path(__file__).with_suffix(".csv.gz")
 SEEDS = (0, 1, 2)
-MOST_ROWS = 1000
+MOST_KERNEL_ROWS = 1000
 WEIGHTS = (0.1, 1.0, 10.0)
 KINDS = ("coefficients", "function")
 NO_NORM = ("coefficients", 0.0)
@@ -65,12 +65,12 @@ on flags is below .001, and the set that changes by more, bibtex, is better with
 def load(name, seed):
     """Return the training rows, their labels, the test rows and their labels."""
     (X, Y), (X_test, Y_test) = dataset(name).split(seed)
-    X = X[:MOST_ROWS]
+    X = X[:MOST_KERNEL_ROWS]
     if not sparse.issparse(X):
         scaler = StandardScaler().fit(X)
         X = scaler.transform(X)
         X_test = scaler.transform(X_test)
-    return X, Y[:MOST_ROWS], X_test, Y_test
+    return X, Y[:MOST_KERNEL_ROWS], X_test, Y_test
 
 
 def measure(name, seed, low_rank, nuclear, rows):

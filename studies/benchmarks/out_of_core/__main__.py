@@ -1,4 +1,4 @@
-"""A million rows on disk within 2 GB of memory: ``python -m studies.benchmarks.out_of_core [ROWS ...]``.
+"""Fit a million rows on disk within 2 GB of memory: ``python -m studies.benchmarks.out_of_core [ROWS ...]``.
 
 The folder of the shards is made in the temporary directory, and removed.
 """

@@ -1,4 +1,4 @@
-"""Rows that look like text, in any number: made block by block, the same for the same seed."""
+"""Make any number of rows that resemble text, block by block; the same seed gives the same rows."""
 
 import numpy as np
 from scipy import sparse

@@ -1,4 +1,4 @@
-"""How much of a small fit is Python? ``python -m studies.benchmarks.overhead``, with RBRL_GOLDEN."""
+"""Measure the share of Python in a small fit: ``python -m studies.benchmarks.overhead``, with RBRL_GOLDEN."""
 
 import time
 import warnings

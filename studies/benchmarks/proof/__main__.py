@@ -1,4 +1,4 @@
-"""What does the proof of a fit cost? ``python -m studies.benchmarks.proof SOURCES``, with RBRL_DATA.
+"""Measure the cost of certifying a fit: ``python -m studies.benchmarks.proof SOURCES``, with RBRL_DATA.
 
 SOURCES is the folder `src` of an older rbrl, 42de6aa or before, which reports what its solver found in coordinates of its
 own. Both are run in processes of their own, in turn: ``git worktree add /tmp/before 42de6aa`` makes such a folder.
@@ -20,7 +20,7 @@ from rbrl.registry import WEIGHTS
 from studies.benchmarks.problems import first_model, part, write_results
 
 KERNEL = {"emotions": "rbf", "yeast": "rbf", "arts": "linear"}
-REPEATS = 2
+RUNS_OF_EACH = 2
 TEXT = """With the sources of 42de6aa as the argument.
 Processor seconds, without and with the proof, the least of two runs each: a fit with all three weights 1,
 set-up included, and one fold of the search of `studies.benchmarks.search_time` (343 points), whose points are
@@ -57,7 +57,7 @@ def measured(sources, what, name):
 
 def row(name, sources):
     least, evaluations = {}, {}
-    for _ in range(REPEATS):
+    for _ in range(RUNS_OF_EACH):
         for what in ("fit", "search"):
             for which, folder in sources.items():
                 found = measured(folder, what, name)

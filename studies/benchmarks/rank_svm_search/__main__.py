@@ -1,4 +1,4 @@
-"""How long does the whole C grid x 5 folds of the ranking SVMs take, on 60 % parts of scene (RBF) and arts (linear)?
+"""Time the C grid x 5 folds of the ranking SVMs, on 60 % parts of scene (RBF) and arts (linear).
 
 Run ``python -m studies.benchmarks.rank_svm_search`` with RBRL_DATA set: two processes, one BLAS thread each; it rewrites
 results.md beside this file. ``--quick`` runs one fold and three values of C and writes nothing.

@@ -1,4 +1,4 @@
-"""How long does the whole search take? ``python -m studies.benchmarks.search_time [NAME ...]``, with RBRL_DATA."""
+"""Time the whole search: ``python -m studies.benchmarks.search_time [NAME ...]``, with RBRL_DATA."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Does a stochastic method need fewer passes over the rows, and what does one pass give?
+"""Compare stochastic methods with the default solver by their passes over the rows.
 
 ``python -m studies.benchmarks.stochastic``, with RBRL_DATA.
 """

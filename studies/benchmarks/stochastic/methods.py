@@ -14,7 +14,7 @@ BUDGET = 12  # passes
 
 
 def preconditioner(problem, point):
-    """The default solver's own, at a point."""
+    """Return the values of the default solver at a point."""
     objective = problem.objective
     H = objective.loss.label_hessian(objective.Y, point.scores) / problem.n
     S = point.nuclear.hessian if point.nuclear else np.zeros_like(H)
@@ -32,18 +32,18 @@ class Problem:
         self.design = self.objective.design
 
     def over(self, n_rows):
-        """The objective over the first rows, their loss scaled up to that of all."""
+        """Return the objective over the first rows, with their loss scaled up to that of all rows."""
         cuts = range(0, n_rows, 10_000)
         parts = [(self.X[a : min(a + 10_000, n_rows)], self.Y[a : min(a + 10_000, n_rows)]) for a in cuts]
         scaled = WeightedSum((self.n / n_rows, self.loss))
         return BlockObjective(BlockDesign(LocalBlocks(parts)), scaled, self.ridge, self.nuclear)
 
     def start(self):
-        """Where the default solver starts: half a pass."""
+        """Return the starting point of the default solver, which costs half a pass."""
         return first_point(self.objective, None)[0]
 
     def at(self, W):
-        """Everything known at W: one pass."""
+        """Evaluate the objective at W, which takes one pass."""
         return Iterate(self.objective, W, self.design.scores(W), 1e-3)
 
     def batch_gradient(self, W, rows):
@@ -61,13 +61,13 @@ class Problem:
 
 
 def quasi_newton(problem, seed):
-    """The default solver: (passes, value) along its way."""
+    """Run the default solver; return (passes, value) of its iterates."""
     result = QuasiNewton().solve(problem.over(problem.n), tol=1e-9, max_iter=BUDGET + 1)
     return list(zip(result.costs, result.history))
 
 
 def growing(problem, seed, share):
-    """The default solver on some rows to 1e-2, then on all rows from there."""
+    """Run the default solver on some rows to 1e-2, then on all rows from there."""
     part = problem.over(int(share * problem.n))
     found = QuasiNewton().solve(part, tol=1e-2)
     paid = share * (found.evaluations + 1)  # and the part's own Gram matrix

@@ -1,4 +1,4 @@
-"""What does a fit with thousands of features and labels take? ``python -m studies.benchmarks.thousands_of_labels``."""
+"""Time a fit with thousands of features and labels: ``python -m studies.benchmarks.thousands_of_labels``."""
 
 import time
 import warnings

@@ -1,1 +1,1 @@
-"""What is a threshold worth, and where is it learned?"""
+"""Measure the gain of learned thresholds, by the scores that they are learned from."""

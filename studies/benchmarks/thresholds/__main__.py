@@ -1,6 +1,6 @@
 """Measure what a learned threshold gains: ``python -m studies.benchmarks.thresholds [--table NAME]``, with RBRL_DATA.
 
-Every row is written to ``results.csv`` as soon as it is known; the same command goes on where it was interrupted, and
+Every row is written to ``results.csv.gz`` as soon as it is known; the same command goes on where it was interrupted, and
 ``--again`` forgets the table. ``results.md`` is written from what is there.
 """
 
@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--table", choices=names, action="append", help="only this one, or these")
     parser.add_argument("--again", action="store_true", help="forget what the results file has of these tables")
     parser.add_argument("--only-page", action="store_true", help="compute nothing")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results.csv"), metavar="FILE")
+    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results.csv.gz"), metavar="FILE")
     options = parser.parse_args()
     wanted = options.table or names
     if options.again and options.results.exists():

@@ -23,7 +23,7 @@ OLD, ZERO, LEARNED, PER_LABEL, GLOBAL = (
 )
 TEXT = """`RBRLClassifier()` with thresholds of several kinds. The data sets, sizes and rules of decision were fixed in
 `protocol.py`, by the commit 2de3555, before the table `report` was first run. Rows without a label get their best one
-where at most 2 % of the training rows have none, if nothing else is said. "tuned" is `TunedThresholdClassifier`, which
+where at most 2 % of the training rows have none, unless stated otherwise. "tuned" is `TunedThresholdClassifier`, which
 fills nothing.
 
 ## Table `report`: means over the data sets and three splits
@@ -68,10 +68,10 @@ def verdicts(report, means, data):
     rise = means[LEARNED][0] / means[ZERO][0] - 1
     better, harmless = all(count >= needed for count in counts.values()), fall <= SUBSET and rise <= HAMMING
     tuned = {metric: wins(report, data, metric, GLOBAL, PER_LABEL) for metric in ("f1_micro", "f1_example")}
-    said = ", ".join(f"{SHORT[metric]} on {count}" for metric, count in counts.items())
+    higher = ", ".join(f"{SHORT[metric]} on {count}" for metric, count in counts.items())
     also = ", ".join(f"{SHORT[metric]} on {count}" for metric, count in tuned.items())
     return (
-        f'Default of `threshold`: with "f1_micro" higher {said} of {len(data)} sets (needed: {needed:g}); subset accuracy '
+        f'Default of `threshold`: with "f1_micro" higher {higher} of {len(data)} sets (needed: {needed:g}); subset accuracy '
         f"falls by {fall:.3f} (allowed: {SUBSET:g}), the Hamming loss rises by {rise:.1%} (allowed: {HAMMING:.0%}). "
         f"It **{'changes' if better and harmless else 'stays 0'}**.\n\n"
         f'Default of `TunedThresholdClassifier`: `GlobalThreshold("f1_micro")` is higher than '
@@ -93,7 +93,7 @@ def per_data(report, data):
 
 
 def sources(known):
-    """Which scores a threshold is learned from."""
+    """Return the table of the scores that a threshold is learned from."""
     found = table(known, "scores")
     rules, cases = (list(dict.fromkeys(key[i] for key in found)) for i in (2, 1))
     rows = []
@@ -110,7 +110,7 @@ Ten choosing sets, 1,000 training rows. Micro-F1 with one threshold, and macro-F
 
 
 def filling(known):
-    """What filling gains, by the share of the training rows that have no label."""
+    """Return the gain of filling empty rows, by the share of the training rows that have no label."""
     found = table(known, "filling")
     gains = []
     for data, case in dict.fromkeys(key[:2] for key in found):

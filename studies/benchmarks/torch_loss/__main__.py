@@ -1,4 +1,4 @@
-"""What does the loss cost in PyTorch, beside those that come with it? ``python -m studies.benchmarks.torch_loss``"""
+"""Time the loss in PyTorch beside PyTorch's own losses: ``python -m studies.benchmarks.torch_loss``"""
 
 import time
 from statistics import median

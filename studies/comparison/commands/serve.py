@@ -1,4 +1,4 @@
-"""What the commands of this folder share: they answer for one split after the other. NumPy and SciPy are all it needs.
+"""Functions for the commands of this folder, which answer for one split after the other. Needs NumPy and SciPy only.
 
 The other side is `rbrl.experiments.CommandClassifier`, whose documentation says what lies in the folder of a split.
 """
@@ -26,10 +26,10 @@ def serve(fit: Fit) -> None:
     os.dup2(2, 1)  # whatever a library prints is no answer
     for line in sys.stdin:
         try:
-            said = answer(Path(line.strip()), fit) | {"megabytes": peak_megabytes() - at_start}
-        except Exception as error:  # noqa: BLE001  # whatever it is, who asked must hear of it
-            said = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(said), file=answers, flush=True)
+            reply = answer(Path(line.strip()), fit) | {"megabytes": peak_megabytes() - at_start}
+        except Exception as error:  # noqa: BLE001  # the caller gets every error
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=answers, flush=True)
 
 
 def answer(folder: Path, fit: Fit) -> dict[str, float]:

@@ -47,10 +47,11 @@ def plain(recorded):
 
 
 def test_the_committed_page_is_that_of_the_committed_rows(findings, tmp_path):
-    write_pages(docs=tmp_path)
-    for name in ("comparison.md", "comparison.html"):
-        fresh, old = ((folder / name).read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
-        assert fresh == old, f"{name}: run `python -m studies.comparison page`"
+    html = tmp_path / "one" / "comparison.html"
+    assert html in write_pages(docs=tmp_path, html=html)
+    assert not re.search(r'(src|href)="(?!data:|https?:)', html.read_text(encoding="utf-8"))
+    fresh, old = ((folder / "comparison.md").read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
+    assert fresh == old, "run `python -m studies.comparison page`"
     assert with_answers(README.read_text(encoding="utf-8"), findings) == README.read_text(encoding="utf-8")
     assert {path.name for path in (tmp_path / IMAGES).iterdir()} == {path.name for path in (DOCS / IMAGES).iterdir()}
 
@@ -100,17 +101,17 @@ def test_means_by_kind_and_gains_by_other_means(findings, recorded):
     said = " ".join(answers(findings))
     kinds = {"dense": "Dense features", "sparse": "Sparse features (text)", "many labels": "More than 120 labels"}
     for of_kind, title in kinds.items():
-        judged = findings.judged(SCORES, of_kind=of_kind)
-        first, second, third = (BY_NAME[name] for name in judged.ranks.index[:3])
+        compared = findings.compare(SCORES, of_kind=of_kind)
+        first, second, third = (BY_NAME[name] for name in compared.ranks.index[:3])
         means = [
             np.mean(
-                [np.mean(_values(recorded, dataset, one.name, findings.complete)) for dataset in judged.table.index]
+                [np.mean(_values(recorded, dataset, one.name, findings.complete)) for dataset in compared.table.index]
             )
             for one in (first, second, third)
         ]
         values = ", ".join(f"{mean:.3f}" for mean in means)
         taken = f"by average rank take {first.title}, then {second.title} or {third.title} (average precision {values})"
-        assert f"**{title}** ({len(judged.table)} data sets): {taken}" in said
+        assert f"**{title}** ({len(compared.table)} data sets): {taken}" in said
     gains = {
         name: np.median([
             np.mean(_values(recorded, dataset, name, findings.complete, LABELS))
@@ -134,9 +135,9 @@ def _values(recorded, dataset, method, complete, column=SCORES):
 @pytest.mark.parametrize("column", [SCORES, LABELS])
 def test_statistics_of_our_table_by_scipy_posthocs_and_baycomp(findings, column):
     posthocs, baycomp = pytest.importorskip("scikit_posthocs"), pytest.importorskip("baycomp")
-    judged = findings.judged(column)
-    table, best = judged.table, judged.best
-    against = judged.against(best)
+    compared = findings.compare(column)
+    table, best = compared.table, compared.best
+    against = compared.against(best)
     for name in list(against.index)[:3]:
         difference = (table[best] - table[name]).to_numpy().round(12)
         assert against["median"][name] == pytest.approx(np.median(difference))
@@ -162,7 +163,7 @@ def test_statistics_of_our_table_by_scipy_posthocs_and_baycomp(findings, column)
     first = table[list(pairs[plain[0]])].to_numpy()
     assert raw[plain[0]] == pytest.approx(posthocs.posthoc_wilcoxon(first.T).to_numpy()[0, 1])
     holm = pytest.importorskip("statsmodels.stats.multitest").multipletests(raw, method="holm")[1]
-    np.testing.assert_allclose([judged.p_values.loc[pair] for pair in pairs], holm)
+    np.testing.assert_allclose([compared.p_values.loc[pair] for pair in pairs], holm)
 
 
 def _sizes(differences):
@@ -181,12 +182,12 @@ def test_studies_by_other_means(findings, recorded):
 
 def test_who_beats_a_method_is_said(findings):
     said = next(one for one in losses_of(findings, "rbrl-linear") if one.startswith("Beaten"))
-    judged = findings.judged(SCORES)
+    compared = findings.compare(SCORES)
     beaten = [
         name
-        for name in judged.table.columns
-        if judged.p_values.loc["rbrl-linear", name] <= LEVEL
-        and (judged.table[name] - judged.table["rbrl-linear"]).median() > 0
+        for name in compared.table.columns
+        if compared.p_values.loc["rbrl-linear", name] <= LEVEL
+        and (compared.table[name] - compared.table["rbrl-linear"]).median() > 0
     ]
     assert all(f"{BY_NAME[name].title} in average precision" in said for name in beaten)
     assert ("in average precision (" in said) == bool(beaten)

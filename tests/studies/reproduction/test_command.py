@@ -12,6 +12,7 @@ from published_rows import effort, published_rows
 from rbrl.experiments import Plan, execute
 from studies.reproduction.command import ACTIONS, Target
 from studies.reproduction.recorded import facts, write_rows, write_table
+from studies.text_files import read_text, write_text
 
 ROOT = Path(__file__).resolve().parents[3]
 F_F = {
@@ -30,8 +31,8 @@ def folder(tmp_path):
     rows = published_rows()
     fair = published_rows(change=lambda dataset, metric, method: 0.3 if method == "BR" and metric == "coverage" else 0)
     for name, one in {"paper": rows, "paper-fair": fair}.items():
-        write_rows(tmp_path / "results" / f"{name}.csv", one, facts())
-        write_table(tmp_path / "results" / f"{name}-tuning.csv", effort(one), facts())
+        write_rows(tmp_path / "results" / f"{name}.csv.gz", one, facts())
+        write_table(tmp_path / "results" / f"{name}-tuning.csv.gz", effort(one), facts())
     return tmp_path / "results"
 
 
@@ -99,8 +100,8 @@ def test_another_plan_and_a_part_of_it(reproduce, folder):
 
 def test_a_part_that_a_change_has_no_results_of(reproduce, folder):
     far = published_rows(change=lambda dataset, metric, method: 0.3 if method == "BR" and metric == "coverage" else 0)
-    write_rows(folder / "paper.csv", far, facts())
-    write_rows(folder / "paper-unscaled.csv", published_rows(datasets=["emotions"]), facts())
+    write_rows(folder / "paper.csv.gz", far, facts())
+    write_rows(folder / "paper-unscaled.csv.gz", published_rows(datasets=["emotions"]), facts())
     for dataset, moved in {"emotions": "−1 +0", "arts": "–"}.items():
         part = ["--dataset", dataset, "--method", "br", "--split", 0]
         answer = reproduce("table3", "--results", folder, *part)
@@ -112,7 +113,7 @@ def test_a_part_that_a_change_has_no_results_of(reproduce, folder):
 
 def test_without_results_the_error_says_what_to_do(reproduce, tmp_path):
     answer = reproduce("table3", "--results", tmp_path / "none")
-    file = tmp_path / "none" / "paper.csv"
+    file = tmp_path / "none" / "paper.csv.gz"
     line = f"reproduction: no such results: {file}; `python -m studies.reproduction export --run STORE` writes them\n"
     assert (answer.code, answer.err) == (2, line)
 
@@ -135,31 +136,30 @@ def test_a_store_is_exported_checked_and_written_about(reproduce, project):
     answer = reproduce("export")
     assert answer.code == 0, answer.err
     assert reproduce("table3", "--check", "--seed", 1).code == 0
-    recorded = project / "studies" / "reproduction" / "results" / "paper.csv"
-    text = recorded.read_text(encoding="utf-8")
-    recorded.write_text(
-        text.replace(",br,0,0.", ",br,0,0.9").replace(",ml-knn,0,0.", ",ml-knn,0,0.9"), encoding="utf-8"
-    )
+    recorded = project / "studies" / "reproduction" / "results" / "paper.csv.gz"
+    text = read_text(recorded)
+    write_text(recorded, text.replace(",br,0,0.", ",br,0,0.9").replace(",ml-knn,0,0.", ",ml-knn,0,0.9"))
     codes = [reproduce("table3", "--check", "--seed", 1, "--split", 0).code]
     assert codes == [1]
-    assert reproduce("page").code == 0
+    assert reproduce("page", "--html", "runs/all.html").code == 0
     page = (project / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert "4 of 4 runs" in page
     commands = (project / "docs" / "reproduction" / "commands.md").read_text(encoding="utf-8")
     assert "--dataset yeast --method br --split 0" in commands
-    assert (project / "docs" / "reproduction.html").is_file()
+    assert (project / "runs" / "all.html").is_file()
 
 
 def test_all_runs_records_and_writes_and_does_nothing_twice(reproduce, project):
     answer = reproduce("all", "--quiet")
     assert (answer.code, answer.out, answer.err) == (0, "", "")
     names = {path.name for path in (project / "studies" / "reproduction" / "results").iterdir()}
-    assert names == {"paper.csv", "paper-tuning.csv", "criteria.csv"}
-    before = (project / "studies" / "reproduction" / "results" / "paper.csv").read_text(encoding="utf-8")
+    assert names == {"paper.csv.gz", "paper-tuning.csv.gz", "criteria.csv.gz"}
+    recorded = project / "studies" / "reproduction" / "results" / "paper.csv.gz"
+    before = read_text(recorded)
     again = reproduce("all")
     assert "4 runs, 4 of them done already" in again.err
     assert "figure3 left out: There is no recorded result of rbrl on split 0 of emotions" in again.err
-    after = (project / "studies" / "reproduction" / "results" / "paper.csv").read_text(encoding="utf-8")
+    after = read_text(recorded)
     assert after.partition("\n")[2] == before.partition("\n")[2], "all but the command"
 
 

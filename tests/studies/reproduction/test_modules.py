@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 STUDIES = Path(__file__).resolve().parents[3] / "studies"
-MODULES = sorted(path for name in ("reproduction", "comparison") for path in (STUDIES / name).glob("*.py"))
+MODULES = sorted(path for name in ("", "reproduction", "comparison") for path in (STUDIES / name).glob("*.py"))
 FILES = [
     *MODULES,
     *sorted((STUDIES / "reproduction").glob("*/*.py")),
@@ -92,4 +92,5 @@ def test_no_private_attribute_of_another_object_is_used(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_docstring_examples(path):
-    assert doctest.testmod(importlib.import_module(f"studies.{path.parent.name}.{path.stem}")).failed == 0
+    name = ".".join(path.relative_to(STUDIES.parent).with_suffix("").parts)
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -77,8 +77,8 @@ def far(dataset, metric, method):
 def test_what_is_recorded_is_not_searched_again(tmp_path, monkeypatch):
     rows = published_rows(change=far)
     effort = rows.drop_duplicates(["dataset", "method"])[["dataset", "method", "split"]].assign(seconds=50.0)
-    write_rows(tmp_path / "paper.csv", rows, facts())
-    oracle.write_table(tmp_path / "paper-tuning.csv", effort, facts())
+    write_rows(tmp_path / "paper.csv.gz", rows, facts())
+    oracle.write_table(tmp_path / "paper-tuning.csv.gz", effort, facts())
     searched = []
 
     def search(one, plan, data):

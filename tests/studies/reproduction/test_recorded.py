@@ -55,8 +55,8 @@ def test_rows_come_back(tmp_path):
     rows = published_rows(datasets=["arts", "emotions"])
     failed = (rows.method == "br") & (rows.split == 1)
     rows.loc[failed, ["value", "status", "error"]] = [np.nan, "failed", 'MemoryError: "no", room']
-    write_rows(tmp_path / "a.csv", rows, facts(plan="plans/a.toml"))
-    again, said = read_rows(tmp_path / "a.csv")
+    write_rows(tmp_path / "a.csv.gz", rows, facts(plan="plans/a.toml"))
+    again, said = read_rows(tmp_path / "a.csv.gz")
     metrics = said["metrics"]
     expected = rows.assign(order=rows.metric.map(metrics.index)).sort_values(["dataset", "method", "split", "order"])
     pd.testing.assert_frame_equal(again[rows.columns], expected[rows.columns].reset_index(drop=True), check_dtype=False)
@@ -65,7 +65,7 @@ def test_rows_come_back(tmp_path):
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
-    path = write_table(tmp_path / "a.csv", pd.DataFrame({"x": [1]}), {"command": "first"})
+    path = write_table(tmp_path / "a.csv.gz", pd.DataFrame({"x": [1]}), {"command": "first"})
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -75,21 +75,26 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         write_table(path, pd.DataFrame({"x": [2]}), {})
     frame, said = read_table(path)
     assert (frame.x[0], said) == (1, {"command": "first"})
-    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv.gz"]
 
 
 def test_a_store_is_exported_and_read_back(store, plan, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "read_plan", lambda name: plan)
     monkeypatch.setattr(steps, "read_plan", lambda name: plan)
     written = write_results(Stored(store), tmp_path, facts(), plans=["paper", "paper-quick"])
-    assert [path.name for path in written] == ["paper.csv", "paper-tuning.csv", "paper-quick.csv", "criteria.csv"]
+    assert [path.name for path in written] == [
+        "paper.csv.gz",
+        "paper-tuning.csv.gz",
+        "paper-quick.csv.gz",
+        "criteria.csv.gz",
+    ]
     kept = Recorded(tmp_path)
     pd.testing.assert_frame_equal(kept.rows("paper"), store.rows(plan), check_dtype=False, rtol=1e-8)
     pd.testing.assert_frame_equal(kept.effort("paper"), store.effort(plan), check_dtype=False, rtol=1e-8)
     assert kept.has("plans/paper-quick.toml")
     assert not kept.has("paper-fair")
     with pytest.raises(
-        FileNotFoundError, match=r"no such results: .*paper-fair\.csv; `python -m studies.reproduction export"
+        FileNotFoundError, match=r"no such results: .*paper-fair\.csv\.gz; `python -m studies.reproduction export"
     ):
         kept.rows("paper-fair")
 

@@ -8,7 +8,7 @@ from studies.reproduction import verdicts
 from studies.reproduction.drawings import draw_leads
 from studies.reproduction.figures import lead_table
 from studies.reproduction.paper import as_published, published_results
-from studies.reproduction.said import Judged, Leads
+from studies.reproduction.phrases import Leads, Verdicts
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_the_share_of_a_lead_that_is_gone():
 
 
 def test_phrases_have_the_figures(judged):
-    said = Judged(judged.reset_index())
+    said = Verdicts(judged.reset_index())
     assert said.wins("ranking_loss", "BR") == "10 of 10"
     assert said.tests("ranking_loss", "BR") == "Wilcoxon-Holm p = 0.016, r = +1.00, P(better) = 1.00"
     assert sum(said.count(word) for word in ("better", "equal", "worse", "open")) == said.n == 48

@@ -11,7 +11,7 @@ from rbrl._common.checks import check_choice
 from rbrl._common.typing import FloatArray
 from rbrl.decision import RowThreshold
 from rbrl.estimators import BinaryRelevance, label_names
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.exceptions import ExportError
 from rbrl.interop.onnx import operators
 from rbrl.interop.onnx.graph import Graph, Value
@@ -122,7 +122,7 @@ def _add_scores(graph: Graph, model: Any, X: Value) -> Value:
     if isinstance(model, PairSVM):
         scores = _kernel_model(graph, model, X)
         return _rank_svm(graph, model, scores) if isinstance(model, RankSVM) else scores
-    if isinstance(model, ObjectiveClassifier):
+    if isinstance(model, ConvexClassifier):
         untuned = _kernel_model(graph, model, X) if model.approximation is None else _approximation(graph, model, X)
         threshold = getattr(model, "threshold_", 0.0)
         return graph("Sub", untuned, threshold) if np.any(threshold) else untuned
@@ -146,7 +146,7 @@ def _kernel_model(graph: Graph, model: Any, X: Value) -> Value:
     return graph("Gemm", K, A[used], getattr(model, "intercept_", np.zeros(A.shape[1])))
 
 
-def _approximation(graph: Graph, model: ObjectiveClassifier, X: Value) -> Value:
+def _approximation(graph: Graph, model: ConvexClassifier, X: Value) -> Value:
     """Add the scores of an approximated kernel; a Nyström map is multiplied by the coefficients in advance."""
     steps = [step for _, step in getattr(model.feature_map_, "steps", [("features", model.feature_map_)])]
     for step in steps[:-1]:

@@ -37,7 +37,7 @@ def seconds_of_process(code):
 
 
 class Processes:
-    """From nothing."""
+    """Figures of a new process."""
 
     unit, timeout = "s", TIMEOUT
 
@@ -117,7 +117,7 @@ class OutOfCore:
 
 
 class Counted:
-    """What depends on the method, and hardly on the machine."""
+    """Figures that depend on the method and hardly on the machine."""
 
     unit, timeout = "evaluations", TIMEOUT
 
@@ -137,5 +137,5 @@ class Memory:
         self.Y = (self.X @ rng.standard_normal((200, 10)) > 5).astype(np.int8)
 
     def peakmem_fit(self):
-        """Of the whole process; X itself is 32 MB."""
+        """Peak memory of the whole process; X itself is 32 MB."""
         RBRLClassifier().fit(self.X, self.Y)

@@ -1,0 +1,335 @@
+"""Label powersets: of all labels, and of random subsets (RAkEL)."""
+
+from itertools import combinations
+from math import comb
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.utils import check_random_state
+
+from rbrl._common.bases import BaseEstimator
+from rbrl._common.checks import check_number
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
+from rbrl.estimators.base_learners import (
+    Inputs,
+    Learner,
+    RandomSource,
+    compute_probabilities,
+    fit_learner,
+    fit_sharpness,
+    get_tie_shift,
+)
+from rbrl.estimators.reductions import ReductionClassifier
+from rbrl.scales import Width
+
+# Number of rows to fit the sharpness to: enough for one number, and cheap compared to the fit of a learner.
+ROWS_FOR_SHARPNESS = 1000
+# Up to this number, all subsets are listed before some are drawn. Otherwise subsets are drawn until enough differ.
+LISTED_SUBSETS = 20_000
+
+
+def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
+    """Return the distinct rows of a boolean matrix, and the index of each row among them.
+
+    Parameters
+    ----------
+    relevant : array (n_rows, n_labels) of bool
+
+    Returns
+    -------
+    sets : array (n_sets, n_labels) of bool
+    code : array (n_rows,) of int
+        Index of each row in `sets`.
+
+    Examples
+    --------
+    >>> encode_sets(np.array([[True, False], [False, True], [True, False]]))
+    (array([[False,  True],
+           [ True, False]]), array([1, 0, 1]))
+    """
+    packed = np.packbits(relevant, axis=1)
+    keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
+    _, first, code = np.unique(keys, return_index=True, return_inverse=True)
+    return relevant[first], code
+
+
+def fit_powerset(
+    learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None
+) -> tuple[BoolArray, Learner | None, float]:
+    """Fit a learner whose classes are the distinct label sets.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier
+        New learner.
+    inputs : Inputs
+    relevant : array (n_samples, n_labels) of bool
+    weights : array (n_samples,) or None
+
+    Returns
+    -------
+    sets : array (n_sets, n_labels) of bool
+        Distinct label sets.
+    learner : scikit-learn classifier or None
+        Fitted learner; None if there is only one label set.
+    sharpness : float
+        Factor of the learner's scores in soft votes.
+    """
+    sets, code = encode_sets(relevant)
+    if len(sets) == 1:
+        return sets, None, 1.0
+    learner = fit_learner(learner, inputs, code, weights)
+    rows = np.unique(np.linspace(0, len(code) - 1, ROWS_FOR_SHARPNESS).astype(int))
+    return sets, learner, fit_sharpness(learner, inputs.matrix[rows], code[rows])
+
+
+def compute_powerset_votes(
+    sets: BoolArray, learner: Learner | None, matrix: Matrix, votes: str, sharpness: float = 1.0
+) -> FloatArray:
+    """Compute the vote for each label.
+
+    Parameters
+    ----------
+    sets, learner
+        Results of :func:`fit_powerset`.
+    matrix : array or sparse matrix (n_rows, n_columns)
+    votes : {"hard", "soft"}
+        "hard" gives the vote 1 to the labels of the predicted set. "soft" gives each label the
+        probability of all sets that contain it.
+    sharpness : float, default=1.0
+        Factor of the learner's scores in soft votes.
+
+    Returns
+    -------
+    array (n_rows, n_labels)
+    """
+    if learner is None:
+        return np.broadcast_to(sets[0].astype(np.float64), (matrix.shape[0], sets.shape[1]))
+    if votes == "hard":
+        return sets[learner.predict(matrix)].astype(np.float64)
+    # Rounding may make a sum of probabilities larger than 1.
+    shares = compute_probabilities(learner, matrix, sharpness) @ sets[learner.classes_].astype(np.float64)
+    return np.minimum(shares, 1.0)
+
+
+class LabelPowerset(ReductionClassifier):
+    r"""One multi-class classifier whose classes are the label sets of the training rows.
+
+    .. math:: \hat Y(x) = \arg\max_{S \in \{Y_1, \dots, Y_n\}} f_S(x)
+
+    Only label sets of training rows can be predicted. LIBLINEAR separates each set from all others, and
+    LIBSVM each pair of sets.
+
+    Parameters
+    ----------
+    estimator, kernel, C, gamma, tol : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
+    votes : {"hard", "soft"}, default="hard"
+        "hard" predicts the label set of the best class. "soft" predicts a label if the sets that contain
+        it have more than half of the probability. This also ranks the labels, and may predict a set that
+        no training row has. The probabilities of a base learner without probabilities are the softmax of
+        its decision values times `sharpness_`.
+    non_empty, label_names : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
+
+    Attributes
+    ----------
+    label_sets_ : array (n_sets, n_labels) of bool
+        Distinct label sets of the training rows.
+    estimator_ : scikit-learn classifier
+        Fitted classifier, whose classes are rows of `label_sets_`; None if there is only one.
+    sharpness_ : float
+        Factor of the decision values in soft votes, fitted to training rows by maximum likelihood.
+    X_fit_ : array or sparse matrix
+        Training rows; only with ``kernel="rbf"``.
+
+    Notes
+    -----
+    `decision_function` is the vote for each label less 1/2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import LabelPowerset
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = LabelPowerset().fit(X, Y)
+    >>> len(model.label_sets_)
+    16
+    >>> model.predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 0, 1, 0]])
+    """
+
+    label_sets_: BoolArray
+    estimator_: Learner | None
+    # Value for model files of version 0.1.0.
+    sharpness_: float = 1.0
+
+    def __init__(
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
+        tol: float | None = None, votes: str = "hard", non_empty: bool = False, label_names: LabelNames = None,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
+        self.votes = votes
+
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        self.label_sets_, self.estimator_, self.sharpness_ = fit_powerset(self._make_learner(), inputs, Y > 0, weights)
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        matrix = self._make_inputs(X).matrix
+        votes = compute_powerset_votes(self.label_sets_, self.estimator_, matrix, self.votes, self.sharpness_)
+        return np.subtract(votes, 0.5)
+
+
+class RAkEL(ReductionClassifier):
+    r"""Random k-labelsets: an ensemble of label powersets of m random subsets of k labels.
+
+    .. math:: v_j(x) = \frac{\sum_{s : j \in R_s} [j \in \hat Y_s(x)]}{|\{s : j \in R_s\}|}, \qquad
+              j \text{ relevant} \iff v_j(x) \ge \tfrac12
+
+    :math:`\hat Y_s` is the label powerset of the labels :math:`R_s`. A label that is in no
+    subset is irrelevant.
+
+    Parameters
+    ----------
+    estimator, kernel, C, gamma, tol : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
+    overlapping : bool, default=True
+        If True, each subset is drawn from all labels, and the subsets are distinct. If False, they are a
+        random partition of the labels, whose last part may be smaller.
+    n_subsets : int, default=None
+        Number m of overlapping subsets, at most the number of all subsets. None means twice the number of
+        labels.
+    subset_size : int or float, default=3
+        Number k of labels in a subset, at most the number of labels. A float is a share of the labels:
+        0.5 means half of them.
+    votes : {"hard", "soft"}, default="hard"
+        Votes of a subset. "hard" means its predicted labels, and "soft" the probabilities of its labels.
+        For base learners without probabilities, they come from the softmax of the decision values times
+        `sharpness_`.
+    non_empty, n_jobs : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
+    random_state : int, RandomState or None, default=None
+        Seed of the random subsets.
+    label_names : as in :class:`BinaryRelevance`
+        The same parameter, with the same default.
+
+    Attributes
+    ----------
+    subsets_ : list of arrays
+        Labels of each subset, in ascending order.
+    label_sets_ : list of arrays (n_sets, k) of bool
+        For each subset, the combinations of its labels in the training rows.
+    estimators_ : list
+        For each subset, a fitted classifier of its combinations; None if there is only one combination.
+    sharpness_ : array (n_subsets,)
+        Factor of each classifier's decision values in soft votes, fitted to training rows by maximum likelihood.
+    X_fit_ : array or sparse matrix
+        Training rows; only with ``kernel="rbf"``.
+
+    Notes
+    -----
+    `decision_function` is :math:`v_j - 1/2` plus a shift that makes ties positive, and changes no other
+    sign. The shift is the same for all labels: for hard votes 1 / (4 times the largest number of subsets
+    of a label), and for soft votes the smallest positive number.
+
+    References
+    ----------
+    G. Tsoumakas, I. Katakis, I. Vlahavas: Random k-labelsets for multilabel classification. IEEE TKDE 23, 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import RAkEL
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> RAkEL(subset_size=2, random_state=0).fit(X, Y).predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 0, 1, 0]])
+    """
+
+    subsets_: list[IntArray]
+    label_sets_: list[BoolArray]
+    estimators_: list[Learner | None]
+    n_votes_: IntArray
+    sharpness_: FloatArray
+
+    def __init__(
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
+        tol: float | None = None, overlapping: bool = True, n_subsets: int | None = None, subset_size: float = 3,
+        votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None, random_state: RandomSource = None,
+        label_names: LabelNames = None,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
+        self.overlapping = overlapping
+        self.n_subsets = n_subsets
+        self.subset_size = subset_size
+        self.votes = votes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        relevant = Y > 0
+        self.subsets_ = self._draw_subsets(Y.shape[1])
+        self.n_votes_ = np.bincount(np.concatenate(self.subsets_), minlength=Y.shape[1])
+        jobs = (delayed(fit_powerset)(self._make_learner(), inputs, relevant[:, s], weights) for s in self.subsets_)
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        self.label_sets_, self.estimators_, sharpness = (list(part) for part in zip(*fitted))
+        self.sharpness_ = np.array(sharpness)
+
+    def _draw_subsets(self, n_labels: int) -> list[IntArray]:
+        k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
+        k = min(max(int(k), 1), n_labels)
+        random = check_random_state(self.random_state)
+        if not self.overlapping:
+            order = random.permutation(n_labels)
+            return [np.sort(order[start : start + k]) for start in range(0, n_labels, k)]
+        m = 2 * n_labels if self.n_subsets is None else self.n_subsets
+        return draw_distinct_subsets(n_labels, k, m, random)
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        matrix = self._make_inputs(X).matrix
+        votes = np.zeros((matrix.shape[0], len(self.n_votes_)))
+        # Model files of version 0.1.0 have no factors.
+        sharpness = getattr(self, "sharpness_", np.ones(len(self.subsets_)))
+        for subset, sets, learner, factor in zip(self.subsets_, self.label_sets_, self.estimators_, sharpness):
+            votes[:, subset] += compute_powerset_votes(sets, learner, matrix, self.votes, factor)
+        return votes / np.maximum(self.n_votes_, 1) - 0.5 + get_tie_shift(self.votes, 0.25 / self.n_votes_.max())
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        owner = type(self).__name__
+        if self.n_subsets is not None:
+            check_number(owner, "n_subsets", self.n_subsets, low=1, integer=True)
+        size = self.subset_size
+        if isinstance(size, Integral) or not isinstance(size, Real) or not 0 < size <= 1:
+            check_number(owner, "subset_size", size, low=1, integer=True)
+
+
+def draw_distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
+    """Draw m distinct subsets of k of the numbers 0..n-1, or return all subsets if there are fewer.
+
+    Parameters
+    ----------
+    n, k, m : int
+    random : RandomState
+        Source of the random numbers.
+
+    Returns
+    -------
+    list of arrays
+        Subsets, each in ascending order.
+
+    Examples
+    --------
+    >>> draw_distinct_subsets(3, 2, 10, np.random.RandomState(0))
+    [array([0, 1]), array([0, 2]), array([1, 2])]
+    """
+    total = comb(n, k)
+    if total <= max(m, LISTED_SUBSETS):
+        listed = np.array(list(combinations(range(n), k)))
+        return list(listed if total <= m else listed[random.permutation(total)[:m]])
+    drawn: dict[tuple[int, ...], None] = {}
+    while len(drawn) < m:
+        drawn.setdefault(tuple(np.sort(random.choice(n, k, replace=False)).tolist()))
+    return [np.array(subset) for subset in drawn]
