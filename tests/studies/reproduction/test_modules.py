@@ -28,7 +28,7 @@ PUBLIC = [
     *("rbrl.exceptions", "rbrl.ranking_svm", "rbrl.splits"),
 ]
 
-# Parts of a comparison that the studies build on. Users do not need them, so that no `__all__` lists them.
+# Parts of the library that the studies build on. Users do not need them, so no `__all__` lists them.
 UNLISTED = {
     "rbrl.experiments": {
         "DatasetLoader",
@@ -42,6 +42,7 @@ UNLISTED = {
     },
     "rbrl.experiments.figures": {"HEAT", "INK", "MUTED"},
     "rbrl.experiments.statistics": {"median_differences", "ranks"},
+    "rbrl.ranking_svm": {"HingePairs", "zero_label_pairs"},
     "rbrl.experiments.tables": {
         "Cell",
         "MISSING",
