@@ -26,7 +26,7 @@ def pytest_configure(config):
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     config.stash[REFUSED] = Refused(Path(path))
     # Where nothing could be compiled, one test looks at the warning; it is no part of what the others expect of a process.
-    os.environ["PYTHONWARNINGS"] = "ignore:rbrl runs its loops in plain NumPy"
+    os.environ["PYTHONWARNINGS"] = "ignore:rbrl is running its loops in plain NumPy"
 
 
 def pytest_collection_modifyitems(config, items):

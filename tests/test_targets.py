@@ -142,7 +142,7 @@ def test_a_frame_has_names(library):
         ([["sea"], None], None, "empty where there is none. Got None in row 1"),
         ([["sea", None]], None, r"Got \['sea', None\] in row 0"),
         ([[], []], None, "must have a label in some row. Got 2 empty sets; name the labels in label_names"),
-        ([["fog"]], ["sea", "sun"], "among 'sea', 'sun'. Got 'fog'"),
+        ([["fog"]], ["sea", "sun"], "only the labels 'sea', 'sun'. Unknown labels: 'fog'"),
         ([[1, 0]], ["sea"], "a name for each label. Got 1 names for 2 columns"),
         ([[1, 0]], "ab", "a sequence of names. Got the text 'ab'"),
         ([[1, 0]], ["sea", "sea"], "differ from each other. Got 'sea' more than once"),

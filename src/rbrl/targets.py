@@ -151,7 +151,9 @@ def _binarise(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[
     columns = {name: j for j, name in enumerate(names)}
     unknown = [name for name in found if name not in columns]
     if unknown:
-        raise InvalidLabelsError(f"Label sets must have labels among {_abbreviate(names)}. Got {_abbreviate(unknown)}.")
+        raise InvalidLabelsError(
+            f"Label sets may contain only the labels {_abbreviate(names)}. Unknown labels: {_abbreviate(unknown)}."
+        )
     if not names:
         raise InvalidLabelsError(
             f"Label sets must have a label in some row. Got {len(rows)} empty sets; name the labels in label_names."

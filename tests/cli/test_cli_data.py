@@ -47,6 +47,9 @@ def test_convert_to_shards_fit_and_predict(rbrl, tmp_path):
     answer = rbrl("data", "convert", tmp_path / "yeast.svm", tmp_path / "shards", "--rows-per-shard", 900)
     assert answer.code == 0
     assert "3 shards of 900 rows" in answer.err
+    answer = rbrl("data", "convert", "yeast", tmp_path / "first", "--rows-per-shard", 900, "--labels-first")
+    assert answer.code == 2
+    assert "--labels-first goes with one output file" in answer.err
     answer = rbrl("fit", tmp_path / "shards", "-o", tmp_path / "model", "--set", "tol=0.001", "--json")
     facts = json.loads(answer.out)
     assert facts["gap"] <= 1e-3

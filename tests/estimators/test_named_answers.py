@@ -92,7 +92,9 @@ def test_batches_of_label_sets_have_the_labels_of_the_first():
     model = RBRLClassifier(ridge=1.0, label_names=NAMES).partial_fit(X[:5], SETS[:5]).partial_fit(X[5:], SETS[5:])
     whole = RBRLClassifier(ridge=1.0).partial_fit(X, Y)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
-    with pytest.raises(InvalidLabelsError, match=r"labels among 'sea', 'sand', 'sun', 'wind'. Got 'fog'"):
+    with pytest.raises(
+        InvalidLabelsError, match=r"only the labels 'sea', 'sand', 'sun', 'wind'. Unknown labels: 'fog'"
+    ):
         model.partial_fit(X[:1], [["fog"]])
 
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rbrl.experiments import Plan, PlanError
@@ -98,6 +99,12 @@ def test_a_file_that_is_no_plan(tmp_path):
 def test_our_plans_can_be_run_and_read_back_what_they_write(path):
     plan = Plan.from_toml(path)
     assert len(expand(plan, DatasetLoader(plan.folder))) == plan.n_runs
+    assert Plan.from_text(plan.to_toml(), plan.folder) == plan
+
+
+def test_a_plan_with_numbers_of_numpy_is_read_back():
+    method = {"params": {"ridge": np.float64(0.1)}, "grid": {"ranking": list(np.logspace(-1, 1, 3))}}
+    plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": method}})
     assert Plan.from_text(plan.to_toml(), plan.folder) == plan
 
 

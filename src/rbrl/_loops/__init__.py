@@ -31,15 +31,18 @@ def _explain_plain_loops(error: ImportError) -> str:
         "pip install --no-deps -e ." if of_sources else "pip install --force-reinstall --no-deps --no-cache-dir rbrl"
     )
     if list(here.glob("_core.*")):
-        return f"the compiled core is there but cannot be loaded ({error}); to build it again: `{again}`"
+        return f"the compiled core cannot be loaded ({error}). To build it again, run `{again}`"
     missing = []
     if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
-        missing.append("no C++ compiler (Debian's g++)")
+        missing.append("no C++ compiler (in Debian, the package g++)")
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():
-        missing.append("no headers of Python (Debian's python3-dev)")
+        missing.append("no header files of Python (in Debian, the package python3-dev)")
     if missing:
-        return f"the core was not compiled, for this machine has {' and '.join(missing)}; once it has: `{again}`"
-    return f"the core was not compiled, though this machine has a compiler; to see why: `{again} -v`"
+        return (
+            f"the core was not compiled because this machine has {' and '.join(missing)}. Install what is missing, "
+            f"then run `{again}`"
+        )
+    return f"the core was not compiled, although this machine has a compiler. To see why, run `{again} -v`"
 
 
 rows: ModuleType
@@ -54,7 +57,8 @@ except ImportError as error:
     # Only the main process warns, not every worker.
     if current_process().name == "MainProcess":
         warnings.warn(
-            f"rbrl runs its loops in plain NumPy, many times slower than compiled: {WHY_PLAIN}.",
+            "rbrl is running its loops in plain NumPy, which is many times slower than its compiled core. "
+            f"Reason: {WHY_PLAIN}.",
             SlowLoopsWarning,
             stacklevel=2,
         )

@@ -329,6 +329,10 @@ def convert(
     """
     from rbrl.datasets import save_file, write_shards
 
+    if labels_first and rows_per_shard is not None:
+        raise ValueError(
+            f"--labels-first goes with one output file, not with --rows-per-shard={rows_per_shard}: leave one of them out."
+        )
     options = parse_file_options(labels, ignore, positive, index_base, label_base)
     source = Source(data, data_home, options)
     check_output(output, source.find_input_files())

@@ -350,7 +350,10 @@ class TopK(DecisionRule):
         self.k = k
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract the middle between the k-th and the next score of each sample."""
+        """Shift each row so that exactly its k best labels are positive.
+
+        All labels are positive if there are fewer than k. On ties, the first columns are.
+        """
         F = as_scores(scores)
         if self.k != int(self.k) or self.k < 0:
             raise ValueError(f"k must be a whole number, not negative. Got {self.k!r} instead.")
@@ -361,7 +364,11 @@ class TopK(DecisionRule):
 
 
 def _middle(falling: FloatArray, k: int) -> FloatArray:
-    """Return the middle between the k-th and the next score of each row, or 1 beyond the scores."""
+    """Return the middle between the k-th and the next score of each row.
+
+    If one of the two is missing, it is 1 above the highest or 1 below the lowest score.
+    `interop/onnx/operators.py` repeats this.
+    """
     if k == 0:
         return falling[:, :1] + 1
     if k >= falling.shape[1]:

@@ -137,7 +137,7 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : rows in a form that `predict` accepts
-        k : int
+        k : int, from 1 to the number of labels
 
         Returns
         -------
@@ -364,7 +364,7 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     ----------
     model : fitted classifier; or a pipeline, or a search such as scikit-learn's `GridSearchCV`, with one inside
     X : rows in a form that its `predict` accepts
-    k : int
+    k : int, from 1 to the number of labels
 
     Returns
     -------

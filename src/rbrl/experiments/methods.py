@@ -171,7 +171,7 @@ def _check_criterion(plan: Plan, method: MethodSpec, where: str, params: dict[st
         estimator = build(method.use, params, plan.folder, non_empty=method.non_empty)
     if not hasattr(estimator, "predict_proba"):
         problem = f"parameters cannot be chosen by {', '.join(needed)}: {type(estimator).__name__} has no probabilities"
-        way_out = "Use 'rbrl:CalibratedMultiLabelClassifier' around it, or another criterion."
+        way_out = "Wrap it in 'rbrl:CalibratedMultiLabelClassifier', or choose another criterion."
         raise PlanError(f"{where}: {problem}. {way_out}")
 
 

@@ -379,12 +379,14 @@ def _toml_key(key: str) -> str:
 
 
 def _toml_value(value: Any) -> str:
+    """Return the TOML text of a value: text, a number, a flag, or a list or table of these."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml_value(one) for one in value)}]"
     if isinstance(value, dict):
         inner = ", ".join(f"{_toml_key(key)} = {_toml_value(one)}" for key, one in value.items())
         return f"{{{inner}}}"
     if isinstance(value, float):
-        return repr(value)  # TOML has the words inf and nan as well
+        # TOML has the words inf and nan as well. A float64 of NumPy is a float, but shows its type.
+        return repr(float(value))
     # JSON and TOML write text, whole numbers and flags alike, except for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -204,7 +204,7 @@ def _read_grid(where: str, grid: Any) -> dict[str, list[Any]]:
 
 
 def _read_rules(where: str, rules: Any) -> list[dict[str, Any]]:
-    allowed = _checks_of("params", "non_empty", "convention")
+    allowed = _method_field_checks("params", "non_empty", "convention")
     read = [check_values(f"{where}[{i}]", rule, allowed) for i, rule in enumerate(rules and check_list(where, rules))]
     return [{**rule, "params": rule.get("params", {})} for rule in read]
 
@@ -214,11 +214,12 @@ def _read_layers(where: str, entries: Any, names: Collection[str] = ()) -> dict[
     table = check_table(where, entries)
     for key in table if names else ():
         check_one_of(f"a key of {where}", key, names)
-    allowed = _checks_of("params", "grid", "tune_on")
+    allowed = _method_field_checks("params", "grid", "tune_on")
     return {key: check_values(f"{where}.{key}", entry, allowed) for key, entry in table.items()}
 
 
-def _checks_of(*names: str) -> dict[str, Check]:
+def _method_field_checks(*names: str) -> dict[str, Check]:
+    """Return the checks of some fields of a method; unknown names are ignored."""
     return {name: check for name, check in checks.field_checks(MethodSpec).items() if name in names}
 
 

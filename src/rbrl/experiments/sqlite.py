@@ -17,8 +17,9 @@ from rbrl.exceptions import StoreError
 
 FILE_NAME = "runs.sqlite"
 FORMAT_VERSION = 3
-# The last format lacks one column: one statement adds it, the other reads a file that must not be written.
-LAST_FORMAT_VERSION = 2
+# The previous format lacks one column: one statement adds it, the other reads a file that must not be written.
+# `_version` refuses all other formats.
+PREVIOUS_FORMAT_VERSION = 2
 UPGRADE = "ALTER TABLE folds ADD COLUMN processor_seconds REAL"
 UPGRADED_VIEW = "CREATE TEMP VIEW folds AS SELECT *, NULL AS processor_seconds FROM main.folds"
 TABLES = """
@@ -200,7 +201,7 @@ class Database:
         try:
             if not mode:
                 self._prepare(connection)
-            elif self._version(connection) == LAST_FORMAT_VERSION:
+            elif self._version(connection) == PREVIOUS_FORMAT_VERSION:
                 connection.execute(UPGRADED_VIEW)
         except BaseException:
             connection.close()
@@ -208,23 +209,23 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Create the tables of a new store, and upgrade those of the last format."""
+        """Create the tables of a new store, and upgrade those of the previous format."""
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         version = self._version(connection)
         if version == 0:
             connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT_VERSION}; COMMIT;")
-        elif version == LAST_FORMAT_VERSION:
+        elif version == PREVIOUS_FORMAT_VERSION:
             connection.execute("BEGIN IMMEDIATE")
-            if self._version(connection) == LAST_FORMAT_VERSION:  # no other process was faster
+            if self._version(connection) == PREVIOUS_FORMAT_VERSION:  # no other process was faster
                 connection.execute(UPGRADE)
                 connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
             connection.execute("COMMIT")
 
     def _version(self, connection: sqlite3.Connection) -> int:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, LAST_FORMAT_VERSION, FORMAT_VERSION):
-            known = f"{LAST_FORMAT_VERSION} and {FORMAT_VERSION}"
+        if version not in (0, PREVIOUS_FORMAT_VERSION, FORMAT_VERSION):
+            known = f"{PREVIOUS_FORMAT_VERSION} and {FORMAT_VERSION}"
             problem = f"{self.path} has format {version}; this version of rbrl reads formats {known}"
             raise StoreError(f"{problem}. Choose another folder, or use the version of rbrl that wrote it.")
         return version

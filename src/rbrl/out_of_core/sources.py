@@ -304,8 +304,13 @@ def _check_same_rows(name: str, X_rows: tuple[float, ...], rows: tuple[float, ..
         way_out = f"for data frames, use {name}.repartition(divisions=X.divisions)"
     else:
         way_out = f"use {name}.rechunk({{0: X.chunks[0]}})"
-    shown = (f"{', '.join(map(str, counts[:4]))}{', …' if len(counts) > 4 else ''}" for counts in (X_rows, rows))
-    raise ValueError(f"X and {name} must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}.")
+    X_counts, counts = (
+        f"{', '.join(map(str, numbers[:4]))}{', …' if len(numbers) > 4 else ''}" for numbers in (X_rows, rows)
+    )
+    raise ValueError(
+        f"X and {name} must have the same number of rows in each block. The blocks of X have {X_counts} rows, those of "
+        f"{name} have {counts}; {way_out}."
+    )
 
 
 def _add_all(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -247,7 +247,7 @@ def _check_notes(content: Any) -> None:
 def _read_archive(path: Path, max_bytes: int) -> bytes:
     """Return the skops archive in a file after a check of its size and checksum."""
     if path.stat().st_size > max_bytes:
-        raise ModelFileError(f"{path}: it has {path.stat().st_size} bytes, more than the {max_bytes} of max_bytes=.")
+        raise ModelFileError(f"{path}: it has {path.stat().st_size} bytes, more than the limit max_bytes={max_bytes}.")
     with open(path, "rb") as file:
         start = file.read(len(MAGIC))
         if start != MAGIC:
@@ -276,7 +276,7 @@ def _check_sizes(archive: bytes, max_bytes: int) -> None:
         arrays = [entry for entry in entries.infolist() if entry.filename.endswith((".npy", ".npz"))]
         needed = sum(_measure_array(entries, entry) for entry in arrays)
     if needed > max_bytes:
-        raise ModelFileError(f"its arrays have {needed} bytes, more than the {max_bytes} of max_bytes=.")
+        raise ModelFileError(f"its arrays have {needed} bytes, more than the limit max_bytes={max_bytes}.")
 
 
 def _check_entries(readers: list[dict[str, Any]]) -> None:

@@ -94,20 +94,23 @@ class SolvedPoint:
 def solve_grid(
     problem: ConvexProblem, axes: Grid, tol: float = 1e-4, known: Solutions | None = None
 ) -> Iterator[SolvedPoint]:
-    """Yield the solution of every grid point, in an order in which neighbours come first.
+    """Solve the grid points that are not in `known`, and yield each solution.
+
+    The first axis changes slowest. Each solve starts from the best of its solved neighbours and of
+    their extrapolations.
 
     Parameters
     ----------
     problem : ConvexProblem
         Problem of an estimator. Its parameters hold for all points, except those in `axes`.
     axes : dict of str to sequence
-        Values of the parameters, in the order in which they are visited; the first axis changes slowest.
+        Values of the parameters, in the order in which they are visited.
     tol : float, default=1e-4
         Tolerance. The solver stops when the next step is expected to gain less than this share of
         the objective, or the last step gained less.
     known : dict, default=None
-        Solutions of this problem on other grids with the same axis names. These points are not
-        solved again, but serve as neighbours. New solutions are added.
+        Solutions of this problem on other grids with the same axis names. These points are neither
+        solved nor yielded; they only serve as starting points. New solutions are added.
 
     Yields
     ------

@@ -114,7 +114,7 @@ class Solver(Protocol):
 
 
 class Bound(NamedTuple):
-    """A lower bound of the optimum, and the scores whose loss gradient gave it."""
+    """A lower bound on the optimum, and the scores whose loss gradient gave it."""
 
     value: float = 0.0
     scores: Any = None

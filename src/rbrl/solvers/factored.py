@@ -220,7 +220,7 @@ class LowRank:
     both sides of W, or where these are so long that W cannot be decomposed in every iteration.
 
     With `max_rank` it ends at a stationary point of the problem with the constraint rank(W) <= max_rank. That problem is not
-    convex, and the point is a local optimum. The gap is the distance from the lower bound of the problem without the
+    convex, and the point is a local optimum. The gap is the distance from the lower bound for the problem without the
     constraint: no weights of any rank are better by more. It need not be small.
 
     Parameters

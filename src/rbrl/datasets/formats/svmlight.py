@@ -201,8 +201,10 @@ class Svmlight(Format):
         with _open_rows(path, options) as (head, rows):
             blocks = [_Block.parse(*block) for block in group_rows(rows)]
         if not blocks:
-            found = quote({key: getattr(head, key, None) for key in NEEDED_KEYS})
-            raise format_error(f"there are no rows after its first line {found}" if head else "the file has no rows")
+            found = ", ".join(f"{key}={getattr(head, key, None)}" for key in NEEDED_KEYS)
+            raise format_error(
+                f"no rows follow the first line, which announces {found}" if head else "the file has no rows"
+            )
         labels, features, lines = zip(*blocks)
         whole = _Block(stack_rows(labels), stack_rows(features), list(chain(*lines)))
         head = head or _head_from_options(options)

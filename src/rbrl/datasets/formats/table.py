@@ -203,8 +203,10 @@ class Table:
         features = [j for j in range(len(self.names)) if j not in taken]
         self._refuse_undeclared_words(features, options)
         if not features:
-            columns = f"its {len(self.names)} columns are" if len(self.names) > 1 else "its only column is"
-            raise format_error(f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
+            raise format_error(
+                "all columns are labels or ignored, so no feature is left. "
+                f"Columns: {quote(list(self.names))}{self.hint}"
+            )
         meanings = self._find_label_meanings(labels, options)
         Y = label_matrix(self._check_labels(labels, meanings), options.sparse_labels)
         X = self.matrix[:, features]

@@ -177,7 +177,7 @@ class RBRLHead(nn.Linear):
             self.weight.copy_(torch.from_numpy(model.coef_.astype(dtype)))
             if self.bias is not None:
                 self.bias.copy_(torch.from_numpy(model.intercept_.astype(dtype)))
-        # The gap compares the lower bound of the optimum with the objective of the rounded weights of this layer.
+        # The gap compares the lower bound on the optimum with the objective of the rounded weights of this layer.
         self.objective_ = self._objective(rows, model.loss())
         self.gap_ = relative_gap(self.objective_, model.objective_ / (1 + model.gap_))
         self.rank_ = model.rank_
@@ -335,7 +335,7 @@ def _iterate_inputs(model: nn.Module, layer: nn.Linear, loader: Iterable[Any], m
             features, scores = calls.pop()
             if must_be_output and not (isinstance(output, Tensor) and torch.equal(output, scores)):
                 raise ValueError(
-                    f"The output of the model must be that of its last linear layer. Got another output than that of "
+                    f"The output of the model must be that of its last linear layer. It differs from the output of "
                     f"{layer}; name the layer that computes the scores: refit_last_layer(model, loader, layer=...)."
                 )
             X = _array(features.flatten(0, -2), dtype)
