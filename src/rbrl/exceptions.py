@@ -204,7 +204,7 @@ class GuessWarning(UserWarning):
     ...     warnings.simplefilter("always", GuessWarning)
     ...     data = load_file(path)
     >>> print(str(caught[0].message).removeprefix(f"{path}: ").partition(";")[0])
-    its features and labels are taken to count from 1, because none is 0
+    its features and labels are assumed to start at 1, because there is no column 0
     """
 
 

@@ -70,7 +70,7 @@ def are_label_sets(y: Any) -> bool:
 
 
 def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_labels: int) -> Sequence[str] | None:
-    """Return the names of labels; the names that the user gave must equal those found in y.
+    """Return the names of labels, or None; the names that the user gave must equal those found in y.
 
     Examples
     --------
@@ -306,7 +306,10 @@ class SignedTargets:
         return np.tile(np.array([self.low, 1], dtype=self.dtype), (len(self.classes_), 1))
 
     def encode(self, y: Any) -> IntArray:
-        """Return int8 labels (n_samples, n_columns) in {-1, 0, +1}, with 0 for a missing label."""
+        """Return int8 labels (n_samples, n_columns) in {-1, 0, +1}, with 0 for a missing label.
+
+        The labels must be coded as those of `fit`; this is not checked. See :meth:`encode_batch`.
+        """
         y = label_values(y).values
         if not self.is_matrix:
             columns = self.classes_[-1:] if self.kind == "binary" else self.classes_

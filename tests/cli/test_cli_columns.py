@@ -167,7 +167,7 @@ def test_svmlight_files_have_the_base_of_the_model(rbrl, rare, tmp_path, base, s
     svmlight(train, tmp_path / "train.svm", base)
     svmlight(test, tmp_path / "test.svm", base)
     fitted = rbrl("fit", tmp_path / "train.svm", "-o", tmp_path / "m", *standardise)
-    assert ("taken to count from 1" in fitted.err) == (base == 1)
+    assert ("assumed to start at 1" in fitted.err) == (base == 1)
     model = load(tmp_path / "m")
     assert (model.first_feature_, model.first_label_) == (base, base)
     answer = rbrl("predict", tmp_path / "m", tmp_path / "test.svm", "--block-size", 7)
@@ -188,7 +188,7 @@ def test_a_guess_is_a_message_and_an_option_overrides_it(rbrl, model, dataset, t
     said = rbrl("predict", model, path)
     assert said.err.count("\n") == 1
     assert (
-        "its features are taken to count from 1, because none is 0; if they count from 0, pass --index-base 0"
+        "its features are assumed to start at 1, because there is no column 0; if they start at 0, pass --index-base 0"
         in said.err
     )
     answer = rbrl("predict", model, path, "--index-base", 0)

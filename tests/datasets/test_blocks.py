@@ -103,7 +103,7 @@ def test_byte_order_marks_and_latin_1(tmp_path, encoding):
         ("a.csv", b"a,b,c\n1,2\n", {}, "line 2: a row has 2 cells, the header 3 columns"),
         ("a.csv", b"a,b,c\n1,2,3\n\n1,?,red\n", {}, "line 4: column 'c' has 'red': the code of a word depends on"),
         ("a.csv", b"a,b,c,d\n1,2,3,4\n", {"labels": -2}, "it has 2 features; there should be 3"),
-        ("a.csv", b"a,b,c\n", {}, "it has 0 rows"),
+        ("a.csv", b"a,b,c\n", {}, "it has no rows"),
         ("a.csv", b"", {}, "there is no header of column names"),
         ("a.csv.gz", b"\x1f\x8b\x08\x00", {}, "damaged gzip file"),
         ("a.svm", b"1 1:2 2:x\n", {}, "line 1: feature 2 must be a finite number; got 'x'"),
@@ -175,9 +175,7 @@ def test_the_model_determines_the_base_of_features(tmp_path):
 def test_a_guess_is_a_warning(tmp_path):
     path = tmp_path / "new.svm"
     path.write_text("1 1:5 2:6\n2 1:1\n", encoding="utf-8")
-    message = (
-        "features and labels are taken to count from 1, because none is 0; .* pass first_feature=0 and first_label=0"
-    )
+    message = "features and labels are assumed to start at 1, .* pass first_feature=0 and first_label=0"
     with pytest.warns(GuessWarning, match=message) as caught:
         dataset = load_file(path)
     assert [warning.filename for warning in caught] == [__file__]

@@ -38,7 +38,7 @@ def test_the_usual_spellings_are_missing_values(tmp_path, word):
         ("-Infinity", "an infinite value"),
         ("1e999", "an infinite value"),
         ("1,5", "a decimal comma: write a point"),
-        ("broken", "no number, where 1999 of 2000 cells are numbers"),
+        ("broken", "which is not a plain number, but 1999 of 2000 cells look like numbers"),
         ("12.5%", "no number"),
         ("1 234.5", "no number"),
         ("1_000", "no number"),
@@ -56,14 +56,16 @@ def test_a_stray_word_is_named_with_its_line_and_column(tmp_path, word, reason):
 
 @pytest.mark.parametrize("word", ["12%", "$5", "1 000"])
 def test_formatted_numbers_are_not_words(tmp_path, word):
-    with pytest.raises(DataFormatError, match=r"line 2: column 'x' has .*, no number, where 3 of 3 cells are numbers"):
+    with pytest.raises(DataFormatError, match=r"line 2: column 'x' has .*, which is not a plain number, but 3 of 3"):
         load_file(table(tmp_path, [word, word, word]), -1)
 
 
 def test_mostly_different_numbers_are_not_words(tmp_path):
     """Not by cells, but by different values there are more numbers than words."""
     cells = [f"{i}.5" if i % 3 == 0 else "unknown" for i in range(300)]
-    with pytest.raises(DataFormatError, match="line 3: column 'x' has 'unknown', no number, where 100 of 300"):
+    with pytest.raises(
+        DataFormatError, match="line 3: column 'x' has 'unknown', which is not a plain number, but 100 of 300"
+    ):
         load_file(table(tmp_path, cells), -1)
 
 

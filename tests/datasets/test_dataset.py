@@ -44,7 +44,7 @@ def test_numbered_names_behave_like_a_list():
         (([[1.0]], [[-1]]), "labels must be 0 or 1; got"),
         (([[1.0]], [[np.inf, np.nan]]), r"labels must be 0 or 1; got .*inf"),
         (([[1.0]], sparse.csr_array([[np.nan, 1]])), r"missing \(NaN\) must be dense; got a sparse"),
-        (([[1.0]], [[1], [0]]), "as many rows; got 1 and 2"),
+        (([[1.0]], [[1], [0]]), "same number of rows; got 1 and 2"),
         (([1.0], [[1]]), r"X must be a matrix of numbers; got shape \(1,\)"),
         (([["a"]], [[1]]), "X must be a matrix of numbers; got shape"),
         (([[1.0]], [1]), r"Y must be a matrix of 0 and 1; got shape \(1,\)"),

@@ -147,7 +147,7 @@ def test_declared_categories_are_features(tmp_path):
 def test_columns_of_many_words_and_of_other_types_are_ignored(tmp_path, ending):
     many = pd.DataFrame({"id": [f"r{i}" for i in range(10_500)], "x": 1.0, "y": [0, 1] * 5250})
     path = write(tmp_path, ending, many)
-    with pytest.raises(DataFormatError, match=r"one of over 10000 words; .* left out with ignore='id'"):
+    with pytest.raises(DataFormatError, match=r"one of more than 10000 different words; .* left out with ignore='id'"):
         load_file(path, -1)
     assert load_file(path, -1, ignore="id").X.shape == (10_500, 1)
     if ending == "parquet":

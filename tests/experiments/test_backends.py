@@ -64,7 +64,7 @@ def with_a_killer(how, table, place, folder):
 
 def assert_only_the_killer_failed(summary, store):
     assert (summary.n_done, summary.n_failed) == (1, 1)
-    assert "WorkerLost: the worker ended during the run" in summary.failures[0][3]
+    assert "WorkerLost: the worker process ended during the run" in summary.failures[0][3]
     assert set(Store(store).rows().query("status == 'ok'").method) == {"brl"}
 
 

@@ -179,7 +179,7 @@ def test_tune_asks_for_scores_only_where_a_metric_needs_them():
     train, test = next(KFold(2, shuffle=True, random_state=0).split(X))
     expected = hamming_loss(Y[test], Majority(0.3).fit(X[train], Y[train]).predict(X[test]))
     assert table.query("param_share == 0.3 and fold == 0").hamming_loss.item() == expected
-    with pytest.raises(TypeError, match="Majority has neither decision_function nor predict_proba"):
+    with pytest.raises(TypeError, match=r"Scores need decision_function or predict_proba\. Got Majority"):
         tune(Majority(), {"share": [0.3]}, X, Y, folds=2, metrics=["ranking_loss"])
 
 

@@ -79,7 +79,7 @@ class Columns:
     n_features, n_labels : int, optional
         Number of columns of X and of Y.
     feature_names, label_names : sequence of str, optional
-        Names of the columns. None: the columns have no names.
+        Names of the columns; None if the columns have no names.
     first_feature, first_label : {0, 1}, optional
         Lowest column number in the svmlight file.
     ignored : sequence of str
@@ -178,7 +178,7 @@ def find_label_columns(
     if labels is None:
         raise format_error(
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
-            "beside it, or pass labels= (names, n for the first n columns, -n for the last)"
+            "into the same folder, or pass labels= (names, n for the first n columns, -n for the last)"
         )
     if isinstance(labels, Integral | int):
         count = int(labels)

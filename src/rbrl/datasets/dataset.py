@@ -22,7 +22,10 @@ def stored_values(A: Any) -> Array:
 
 
 def stack_rows(blocks: Sequence[Any]) -> Any:
-    """Return the rows of all blocks as one matrix, which is sparse if a block is sparse."""
+    """Return the rows of all blocks as one matrix, which is sparse if a block is sparse.
+
+    A single block is returned itself, not a copy.
+    """
     if len(blocks) == 1:
         return blocks[0]
     return (sparse.vstack if any(map(sparse.issparse, blocks)) else np.vstack)(blocks)
@@ -62,6 +65,7 @@ class Dataset:
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
         Features, stored as float64, dense or as a `scipy.sparse.csr_array`. A missing value is NaN.
+        Arrays that have this form already are not copied.
     Y : ndarray or sparse array of shape (n_samples, n_labels)
         Labels 0 and 1, stored as int8, dense or as a `csr_array`. A missing label is NaN; then Y is
         dense and of type float32.
@@ -118,7 +122,9 @@ class Dataset:
         fields |= {"name": name, "description": description, "card": card, "first_feature": first_feature}
         fields |= {"first_label": first_label, "ignored": tuple(ignored), "label_words": dict(label_words or {})}
         if self.X.shape[0] != self.Y.shape[0]:
-            raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
+            raise DataFormatError(
+                f"X and Y must have the same number of rows; got {self.X.shape[0]} and {self.Y.shape[0]}."
+            )
         fields["feature_names"] = _check_names("feature", feature_names, self.n_features)
         fields["label_names"] = _check_names("label", label_names, self.n_labels)
         fields["categorical_index"] = _check_indexes("categorical_index", categorical_index, self.n_features)
@@ -175,7 +181,7 @@ class Dataset:
         """Return the data set with the columns of a model, matched by name, in the model's order.
 
         If either side has no names, the columns stay as they are. Labels that the model does not
-        know are left out.
+        know are left out. If nothing changes, the data set itself is returned.
 
         Parameters
         ----------
@@ -218,7 +224,7 @@ class Dataset:
         return self.n_samples
 
     def take(self, rows: Any) -> Part:
-        """Return some rows.
+        """Return some rows; a slice of dense rows is a view.
 
         Parameters
         ----------

@@ -35,8 +35,8 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
         The file. ARFF, CSV, TSV and svmlight files may be compressed with gzip.
     labels : int, sequence of str, path of an XML file, or None
         Label columns of an ARFF, CSV or Parquet file: the first n, the last -n, their names (Y has
-        this order), or the names in Mulan's XML file. None: the file itself, or an XML file of the
-        same name beside it, says which columns are labels.
+        this order), or the names in Mulan's XML file. None means that the file itself, or an XML
+        file of the same name in the same folder, says which columns are labels.
     format : str, optional
         One of "arff", "csv", "mat", "npz", "parquet", "svmlight". Default: the format of the
         file's ending.
@@ -223,7 +223,7 @@ def read_blocks(
             n_rows += X.shape[0]
             yield X
         if not n_rows:
-            raise format_error(f"it has {n_rows} rows")
+            raise format_error("it has no rows")
 
 
 def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, labels_first: bool = False) -> None:
@@ -234,7 +234,7 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
     dataset : Dataset
         The data set.
     path : path
-        The file. Beside an ARFF or CSV file, Mulan's XML file of the same name is written.
+        The file. For an ARFF or CSV file, Mulan's XML file of the same name is written to the same folder.
     format : str, optional
         Format of the file; see :func:`load_file`.
     labels_first : bool, default=False
@@ -261,7 +261,7 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
 def convert(
     source: str | Path, target: str | Path, labels: LabelChoice = None, *, labels_first: bool = False, **options: Any
 ) -> Dataset:
-    """Convert a file to another format; the endings say which formats.
+    """Convert a file to another format; the endings of the two files determine the formats.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
     Returns
     -------
     array
-        Labels in the same coding.
+        New dense array of labels in the same coding.
 
     Examples
     --------
@@ -81,6 +81,7 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
 
 
 def _fill_empty(labels: Array, scores: FloatArray) -> None:
+    """Give each row without a positive label its best-scored label, in place."""
     filled = (labels > 0).any(axis=1)
     if not filled.all():
         empty = np.flatnonzero(~filled)
@@ -117,7 +118,7 @@ def empty_share(Y: MatrixLike, weights: ArrayLike | None = None) -> float:
 
 
 def filling_pays(share: float) -> bool:
-    """Return the meaning of ``non_empty="auto"``: True fills the predictions without a label.
+    """Return True if ``non_empty="auto"`` gives a row without a positive score its best label.
 
     Parameters
     ----------
@@ -169,7 +170,10 @@ def top_labels(scores: MatrixLike, k: int) -> tuple[IntArray, FloatArray]:
 
 
 def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
-    """Return scores as a matrix of floats; reject NaN, and columns other than `n_labels` if given."""
+    """Return scores as a dense matrix of floats; reject NaN, and columns other than `n_labels` if given.
+
+    A dense matrix of floats is returned itself, not a copy.
+    """
     F = as_dense(scores)
     if F.ndim != 2:
         raise ValueError(f"scores must be a matrix, n_samples x n_labels. Got shape {F.shape} instead.")
@@ -182,7 +186,7 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
 
 
 def as_labels(Y: MatrixLike, scores: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Return masks of the relevant labels and of the known labels, those that are not NaN.
+    """Return masks of the relevant labels, and of the known labels, which are not NaN.
 
     Labels are 0/1 or -1/+1 and must have the shape of the scores.
     """
@@ -196,7 +200,10 @@ def as_labels(Y: MatrixLike, scores: FloatArray) -> tuple[BoolArray, BoolArray]:
 
 
 def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
-    """Make exactly the chosen scores positive; move no score further than across zero."""
+    """Return a copy in which exactly the chosen scores are positive.
+
+    A chosen score that is not positive becomes the smallest positive number. Another positive score becomes 0.
+    """
     scores = np.where(chosen & (scores <= 0), np.finfo(scores.dtype).tiny, scores)
     return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
 
@@ -239,7 +246,7 @@ class DecisionRule(Estimator, ABC):
 
     @abstractmethod
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Return scores whose positive entries are the relevant labels.
+        """Return scores whose positive entries are the relevant labels; the argument is not modified.
 
         Parameters
         ----------
@@ -270,7 +277,7 @@ class Chain(DecisionRule):
     Parameters
     ----------
     rules : sequence of DecisionRule
-        Rules in the order in which they are learned and applied.
+        Rules in the order in which they are learned and applied. `fit` changes them in place.
 
     Examples
     --------
@@ -308,7 +315,7 @@ class ZeroThreshold(DecisionRule):
     """
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Return the scores unchanged."""
+        """Return the scores unchanged; a dense matrix of floats is not copied."""
         return as_scores(scores)
 
 
@@ -332,7 +339,7 @@ class NonEmpty(DecisionRule):
 
 
 class TopK(DecisionRule):
-    """Rule that the k labels with the highest scores are relevant, the first ones on ties.
+    """Rule that the k labels with the highest scores are relevant; on ties, the first columns.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class GlobalThreshold(DecisionRule):
     Attributes
     ----------
     threshold_ : float
-        Threshold that is subtracted from all scores.
+        Threshold that is subtracted from all scores; `start` if no label is known.
 
     Examples
     --------
@@ -269,8 +269,9 @@ def best_global_threshold(
 ) -> float:  # fmt: skip
     """Find the threshold for all labels that is best for a metric; see :class:`GlobalThreshold`.
 
-    Of equally good thresholds, the nearest to `start` is returned. For a metric that is not
-    optimised exactly, 100 thresholds are tried, spread evenly over the sorted scores.
+    Of equally good thresholds, the nearest to `start` is returned; without known labels, `start`
+    itself. With `never_empty`, the best label of each sample is predicted at every threshold. For
+    a metric that is not optimised exactly, 100 thresholds are tried, spread evenly over the sorted scores.
     """
     F = as_scores(scores)
     T, known = as_labels(Y, F)
@@ -301,7 +302,7 @@ def best_label_thresholds(
 
     Of equally good thresholds, the nearest to `start` is returned. A metric that is not optimised
     exactly is improved one label after the other, with 20 thresholds each, in two rounds. This
-    finds a local optimum.
+    finds a local optimum. A label without known entries keeps `start`.
     """
     F = as_scores(scores)
     T, known = as_labels(Y, F)
@@ -316,7 +317,7 @@ def best_label_thresholds(
 def _improve_label_by_label(
     F: FloatArray, T: BoolArray, known: BoolArray, metric: LabelMetric, start: float
 ) -> FloatArray:
-    """Choose the best of some thresholds for one label after the other, until none changes."""
+    """Choose the best of some thresholds for one label after the other, in at most `_N_ROUNDS` rounds."""
     thresholds = np.full(F.shape[1], float(start))
     predicted = thresholds < F
     for _ in range(_N_ROUNDS):
@@ -355,6 +356,7 @@ def _check_metric(metric: ThresholdMetric, exact: dict[str, str], sample_weight:
 
 
 def _row_weights(sample_weight: ArrayLike | None, F: FloatArray) -> FloatArray:
+    """Return the weights of the rows of F as floats; None means ones."""
     weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != F.shape[:1]:
         raise ValueError(
@@ -375,10 +377,11 @@ def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolA
 def _curve(
     scores: FloatArray, relevant: BoolArray, weights: FloatArray, criterion: str, base: tuple[float, float] = (0.0, 0.0)
 ) -> tuple[FloatArray, FloatArray]:
-    """Return falling scores, and F1 or the negated errors with 0, 1, ... of them predicted.
+    """Return falling scores, and the values of a criterion if the first 0, 1, ... of them are predicted.
 
-    Some entries are predicted at every threshold; `base` is the weight of the relevant entries
-    among them, and of all of them.
+    The criterion "f1" is F1. The criterion "errors" is a constant less the errors. Some entries are
+    predicted at every threshold; `base` is the weight of the relevant entries among them, and of
+    all of them.
     """
     order = np.argsort(-scores, kind="stable")
     w = weights[order]
@@ -393,7 +396,7 @@ def _curve(
 def _sample_f1_curve(
     F: FloatArray, T: BoolArray, known: BoolArray, weights: FloatArray, never_empty: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return falling scores, and the summed F1 of the samples with 0, 1, ... of them predicted.
+    """Return falling scores, and a constant plus the summed F1 if the first 0, 1, ... of them are predicted.
 
     An entry that passes the threshold changes the F1 of its sample. The F1 of two empty sets is 1.
     Missing labels are neither relevant nor predicted.
@@ -414,7 +417,10 @@ def _sample_f1_curve(
 
 
 def _best_threshold(falling: FloatArray, values: FloatArray, start: float) -> float:
-    """Return the best threshold between distinct scores of a curve."""
+    """Return the best threshold between distinct scores of a curve; `start` if there are no scores.
+
+    `values[i]` is the value if the first i scores are predicted. Greater is better.
+    """
     if not len(falling):
         return float(start)
     separates = np.concatenate([[True], falling[1:] != falling[:-1], [True]])
@@ -422,7 +428,10 @@ def _best_threshold(falling: FloatArray, values: FloatArray, start: float) -> fl
 
 
 def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
-    """Return thresholds above, between and below scores: `start` in its gap, else the middle."""
+    """Return the thresholds above, between and below scores, of which there must be at least one.
+
+    The threshold of a gap is `start` if it lies in the gap, else the middle of the gap.
+    """
     margin = 0.1 * (falling[0] - falling[-1]) or 0.1
     upper = np.concatenate([[np.inf], falling])
     lower = np.concatenate([falling, [-np.inf]])
@@ -434,14 +443,14 @@ def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
 
 
 def _candidates(scores: FloatArray, start: float, n_candidates: int) -> FloatArray:
-    """Return thresholds spread evenly over the distinct scores, and `start`."""
+    """Return at most `n_candidates` thresholds spread evenly over the distinct scores, and `start`; ascending."""
     thresholds = _thresholds_between(np.unique(scores)[::-1], start)
     picked = np.unique(np.linspace(0, len(thresholds) - 1, n_candidates).round().astype(int))
     return np.unique([*thresholds[picked], start])
 
 
 def _nearest_best(candidates: FloatArray, values: ArrayLike, start: float) -> float:
-    """Return the candidate nearest to `start` among those that are best up to rounding."""
+    """Return the candidate nearest to `start` among those with the largest value, up to rounding."""
     values = np.asarray(values)
     best = candidates[values >= values.max() - 1e-12 * max(1.0, float(np.abs(values).max()))]
     return float(best[np.argmin(np.abs(best - start))])

@@ -253,6 +253,7 @@ def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_array(path: Path, shape: tuple[int, ...]) -> Array:
+    """Return an array that a command wrote; raise CommandError if it is absent or has another shape."""
     if not path.is_file():
         raise CommandError(f"the command answered, but wrote no {path.name} into the folder of the split.")
     array = np.load(path, allow_pickle=False)
@@ -262,6 +263,7 @@ def _read_array(path: Path, shape: tuple[int, ...]) -> Array:
 
 
 def _digest(X: Any) -> str:
+    """Return a hash of the shape and the entries of a dense or CSR matrix."""
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (np.asarray(X),)
     digest = sha256(repr(X.shape).encode())
     for part in parts:
@@ -344,6 +346,7 @@ _processes: dict[tuple[int, tuple[str, ...], str | None], _Process] = {}
 
 
 def _start_or_reuse(words: tuple[str, ...], folder: str | None) -> _Process:
+    """Return the running process of a command; start one if there is none or it has ended."""
     key = (os.getpid(), words, folder)
     if key not in _processes or not _processes[key].is_alive:
         _processes[key] = _Process(words, folder)

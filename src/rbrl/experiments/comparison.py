@@ -311,6 +311,7 @@ def _describe_no_lead(tested: Sequence[Comparison]) -> str:
 
 
 def _describe_leads(leads: dict[str, list[str]], n_metrics: int) -> str:
+    """Return a sentence on the metrics that each method leads; the method with the most metrics comes first."""
     (leader, metrics), *more = sorted(leads.items(), key=lambda item: -len(item[1]))
     verb = "rank" if " and " in leader else "ranks"
     where = _join_metrics(metrics, n_metrics)
@@ -319,6 +320,7 @@ def _describe_leads(leads: dict[str, list[str]], n_metrics: int) -> str:
 
 
 def _join_metrics(metrics: list[str], n_metrics: int) -> str:
+    """Return the titles of metrics as a list in a sentence, or "all n metrics"."""
     return f"all {n_metrics} metrics" if len(metrics) == n_metrics > 1 else join(metrics)
 
 

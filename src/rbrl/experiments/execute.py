@@ -46,7 +46,7 @@ class Serial(AbstractContextManager["Serial"]):
     n_workers = 1
 
     def submit(self, *arguments: Any) -> Future[Outcome]:
-        """Do a run, and return a future with its outcome; the arguments are those of `worker.work`."""
+        """Do a run, and return a future that has its outcome; the arguments are those of `worker.work`."""
         # Imported here, because a program that only reads a store needs no methods.
         from rbrl.experiments.worker import work
 
@@ -245,6 +245,7 @@ class Session:
             self.running[self.backend.submit(run, *data, known, others)] = run
 
     def _known_folds(self, run: Run) -> list[FoldResult]:
+        """Return the known folds of a tuning; raise TuningFailed if the first split left it incomplete."""
         known = self.store.known(run.tune_key)
         if run.tune_key and not run.tunes and find_missing_points(run, known):
             first = self.store.finished().get(run.first)
@@ -264,7 +265,9 @@ class Session:
             raise error
         self.backend.worker_lost()
         if run.key in self.lost:
-            lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
+            lost = WorkerLost(
+                f"the worker process ended during the run, perhaps for lack of memory ({type(error).__name__})"
+            )
             self._save(run, Outcome().fail(lost, again=True))
         else:
             self.lost.add(run.key)
@@ -327,7 +330,7 @@ def execute(
 ) -> Summary:  # fmt: skip
     """Do the runs of a plan that are not in the store, and save every result.
 
-    It may be interrupted at any time and called again; only the running runs are lost. Several
+    The call may be interrupted at any time and repeated; only the running runs are lost. Several
     processes may work on one store: they share the runs, and each returns when all runs are done.
 
     Parameters

@@ -339,7 +339,9 @@ def _draw_name(axes: Axes, scale: _Scale, name: str, rank: float, y: float, on_l
 
 
 def _bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:
-    """Return each bar with the lowest level at which it overlaps no other bar.
+    """Return each bar with the lowest level at which it overlaps no earlier bar.
+
+    The bars must be in the order of their left ends.
 
     Examples
     --------

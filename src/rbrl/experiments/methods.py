@@ -178,7 +178,7 @@ def _check_criterion(plan: Plan, method: MethodSpec, where: str, params: dict[st
 def check_missing_labels(plan: Plan, data: DataSpec, Y: Array) -> None:
     """Refuse methods that cannot learn with missing labels (NaN in Y) if the data set has some.
 
-    A method that can has a true attribute `takes_missing`.
+    A method that can learn with missing labels has a true attribute `takes_missing`.
     """
     n_missing = np.count_nonzero(np.isnan(Y))
     refused = []
@@ -190,7 +190,7 @@ def check_missing_labels(plan: Plan, data: DataSpec, Y: Array) -> None:
         able = ", ".join(name for name, cls in REGISTRY.items() if cls.takes_missing)
         raise PlanError(
             f"the data set {data.name!r} has {n_missing} of {Y.size} labels missing, and these methods need all of them: "
-            f"{', '.join(refused)}. Leave them out, or fill the labels in; methods that learn from the others: {able}."
+            f"{', '.join(refused)}. Leave them out, or fill in the labels. Methods that accept missing labels: {able}."
         )
 
 

@@ -88,6 +88,7 @@ class Tuning:
 
 
 def _read_metrics(where: str, names: Any) -> tuple[str, ...]:
+    """Return the full names of metrics, which may be given as abbreviations; refuse unknown and repeated ones."""
     for name in check_list(where, names):
         try:
             get_metric(name)
@@ -103,6 +104,7 @@ def _read_datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
 
 
 def _read_methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
+    """Read a list of names of methods, or a dict of tables by name; there must be at least one."""
     if isinstance(tables, list):
         tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
     if not checks.check_table(where, tables):
@@ -111,6 +113,7 @@ def _read_methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
 
 
 def _check_distinct(where: str, names: list[str]) -> list[str]:
+    """Return the names themselves; refuse a name that occurs more than once."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")

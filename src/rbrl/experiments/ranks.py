@@ -197,7 +197,7 @@ def friedman(values: ArrayLike, greater_is_better: bool, alpha: float = 0.05) ->
     three for seven, two for eight and nine. Otherwise, fewer than ten data sets are tested with
     99,999 random orders (with a fixed seed), and ten or more with the F distribution. For nine
     methods on ten data sets, the true level of the F distribution is 0.052 instead of 0.05. The
-    first two are valid with ties, too: a data set keeps its ties in every order.
+    exact and the random orders are valid with ties, too: a data set keeps its ties in every order.
 
     Parameters
     ----------

@@ -228,7 +228,7 @@ class Results:
         return wide.reindex(index=list(self.datasets), columns=list(self.methods))
 
     def training_seconds(self) -> pd.Series:
-        """Return the training time of each method: the geometric mean over data sets."""
+        """Return the training time of each method: the geometric mean over the data sets whose time is known."""
         return np.exp(np.log(self.seconds("train_seconds").clip(lower=SHORTEST_SECONDS)).mean())
 
     def only(self, methods: Iterable[str]) -> Self:
@@ -253,6 +253,7 @@ class Results:
 
 
 def _distinct(values: pd.Series) -> tuple[str, ...]:
+    """Return the different values as text, in the order in which they first occur."""
     return tuple(str(value) for value in dict.fromkeys(values))
 
 

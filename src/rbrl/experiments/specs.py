@@ -131,7 +131,8 @@ class DatasetLoader:
     def get(self, spec: DataSpec) -> tuple[Matrix, Array]:
         """Return (X, Y); Y is int64, or float64 with NaN if labels are missing.
 
-        scikit-learn fails on int8 labels with more than 128 columns.
+        The arrays are not copies: do not modify them. scikit-learn fails on int8 labels with more than
+        128 columns.
         """
         if spec.name not in self._loaded:
             if spec.file is None:
@@ -170,6 +171,7 @@ Shelf = DatasetLoader
 
 
 def _read_params(where: str, params: Any) -> dict[str, Any]:
+    """Return a copy of parameters; refuse values that a store cannot record."""
     for key, value in check_table(where, params).items():
         _check_value(f"{where}.{key}", value)
     return dict(params)
@@ -195,6 +197,7 @@ def _read_grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
 
 
 def _read_grid(where: str, grid: Any) -> dict[str, list[Any]]:
+    """Return a copy of a grid; refuse values that a store cannot record, and tables of classes."""
     for key, values in check_table(where, grid).items():
         for value in check_list(f"{where}.{key}", values):
             if isinstance(value, dict):
@@ -204,6 +207,7 @@ def _read_grid(where: str, grid: Any) -> dict[str, list[Any]]:
 
 
 def _read_rules(where: str, rules: Any) -> list[dict[str, Any]]:
+    """Return checked decision rules, each with the key `params`."""
     allowed = _method_field_checks("params", "non_empty", "convention")
     read = [check_values(f"{where}[{i}]", rule, allowed) for i, rule in enumerate(rules and check_list(where, rules))]
     return [{**rule, "params": rule.get("params", {})} for rule in read]
@@ -292,7 +296,7 @@ class MethodSpec(Spec):
         return [replace(plain, **{**rule, "params": self.params | rule["params"]}) for rule in self.also_judged]
 
     def on(self, data: DataSpec) -> tuple[dict[str, Any], list[dict[str, list[Any]]]]:
-        """Return (parameters, grids) on one data set."""
+        """Return new (parameters, grids) on one data set; the names in a grid are sorted."""
         params = dict(self.params)
         grid = self.grid
         for layer in self._layers(data):

@@ -324,6 +324,7 @@ class Store:
 
 
 def _frame(records: Iterable[Any], columns: list[str]) -> pd.DataFrame:
+    """Return a data frame whose columns in `FLOAT_COLUMNS` are floats, also if it is empty."""
     pandas = import_extra("pandas", "report", "The table of a store")
     frame = pandas.DataFrame.from_records(list(records), columns=columns)
     return frame.astype({name: float for name in columns if name in FLOAT_COLUMNS})
@@ -336,6 +337,7 @@ def _insert(cursor: Cursor, table: str, lines: list[tuple[Any, ...]]) -> None:
 
 
 def _record(run: Run, outcome: Outcome) -> tuple[Any, ...]:
+    """Return a line of the table `runs`, in the order of its columns."""
     bins = outcome.reliability
     values = outcome.values if bins is None else {**outcome.values, BINS_KEY: [part.tolist() for part in bins]}
     return (

@@ -75,6 +75,7 @@ def work_in_process(*arguments: Any) -> Outcome:
 
 
 def _build_estimator(run: Run, seed: int | None = None) -> Classifier:
+    """Return the unfitted method of a run; None keeps the default seed."""
     return build(run.spec.use, run.params, run.plan.folder, non_empty=run.spec.non_empty, seed=seed)
 
 
@@ -130,6 +131,7 @@ def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[
 
 
 def _choose_point(run: Run, folds: Iterable[FoldResult]) -> dict[str, Any]:
+    """Return the best grid point by the criterion of the plan; incomplete points do not count."""
     return choose(group_by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 

@@ -48,9 +48,9 @@ class Explanation:
     label : str, int or class
         Name of the label, or its column if labels have no names.
     against : str, int, class or None
-        Label with which it is compared.
+        Label whose score is subtracted; None if one label is explained.
     score : float
-        Value of `decision_function` for the label, less that of the other label.
+        Score of the label in `decision_function`, less the score of `against` if there is one.
     predicted : bool
         True if `predict` gives the row the label.
     kind : {"feature", "training row"}
@@ -315,6 +315,7 @@ def _as_one_row(x: Any) -> Any:
 
 
 def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
+    """Return the column of a label: a name, or a column number if the names are text."""
     if label in names:
         return names.index(label)
     if isinstance(label, int | np.integer) and isinstance(names[0], str) and 0 <= label < len(names):

@@ -65,7 +65,7 @@ class LabelMap:
 
     @cached_property
     def similarity(self) -> FloatArray:
-        """Cosines between the weights of labels (n_labels, n_labels); 0 for a label without weights."""
+        """Cosines between the weights of labels (n_labels, n_labels); 0 for a label without weights, 1 on the diagonal."""
         lengths = np.linalg.norm(self.factors, axis=1, keepdims=True)
         directions = np.divide(self.factors, lengths, out=np.zeros_like(self.factors), where=lengths > 0)
         cosines = np.clip(directions @ directions.T, -1.0, 1.0)
@@ -80,7 +80,7 @@ class LabelMap:
 
     @cached_property
     def tree(self) -> FloatArray:
-        """Hierarchical clustering of labels: SciPy's linkage by average distance 1 - cosine."""
+        """Hierarchical clustering of two or more labels: SciPy's linkage by average distance 1 - cosine."""
         distances = squareform(1.0 - self.similarity, checks=False)
         return linkage(distances, "average", optimal_ordering=True)
 
@@ -259,6 +259,7 @@ def _label_weights(model: UnwrappedModel) -> FloatArray:
 
 
 def _function_weights(model: UnwrappedModel) -> FloatArray:
+    """Return a vector for each label of a kernel model, with the inner products A'KA."""
     A = model.weights.T
     X = model.classifier.X_fit_
     if X is None:

@@ -286,7 +286,7 @@ class UnwrappedModel:
 
     @classmethod
     def unwrap(cls, model: Any) -> "UnwrappedModel":
-        """Unwrap a fitted classifier, search or pipeline."""
+        """Return the innermost classifier of a fitted classifier, search or pipeline, with what surrounds it."""
         unwrapped = cls(model)
         while True:
             model = unwrapped.classifier
@@ -347,7 +347,7 @@ class UnwrappedModel:
         return coefficients(self.classifier)
 
     def kernel_values(self, X: Any) -> FloatArray:
-        """Return the kernel values of rows with the training rows, if they are not precomputed."""
+        """Return the kernel values between rows and the training rows; precomputed rows are such values already."""
         model = self.classifier
         shape = {name: getattr(model, name) for name in ("degree", "coef0") if hasattr(model, name)}
         # In model files of earlier versions without `gamma_`, gamma is a number or None.

@@ -102,7 +102,11 @@ def _check_true_labels(
 
 
 def _check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked, Checked | None]:
-    """Return 0/1 labels as an array or a CSR matrix, and the mask of NaN; reject other codings."""
+    """Return 0/1 labels as an array or a CSR matrix, and the mask of NaN; reject other codings.
+
+    The mask is None if no label is missing. The labels are then not copied. If `missing` is None, NaN
+    is rejected as another coding.
+    """
     Y = _values(Y)
     if sparse.issparse(Y):
         if not Y.has_canonical_format:
@@ -190,7 +194,7 @@ class RowBlock(NamedTuple):
 
     @property
     def ranking_scores(self) -> FloatArray:
-        """Scores that rank as the given ones, with the missing labels below all others."""
+        """Scores with the same ranking of the known labels, and with the missing labels below them."""
         F = self.scores
         if not self.missing.any():
             return F
@@ -203,12 +207,12 @@ class RowBlock(NamedTuple):
         return np.where(self.missing, -np.inf, F)
 
     def take(self, rows: Any) -> "RowBlock":
-        """Return the rows of a mask."""
+        """Return the rows where the mask is True; the block itself if all are."""
         return self if rows.all() else RowBlock(*(part[rows] for part in self))
 
 
 def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator[RowBlock]:
-    """Yield a bounded number of rows at a time, without the rows whose labels are all missing."""
+    """Yield the rows in blocks of bounded size, without the rows whose labels are all missing."""
     for part in _slices(Y):
         T = _dense_rows(Y, part).astype(bool, copy=False)
         F = _dense_rows(scores, part)
@@ -238,7 +242,7 @@ def _slices(M: Checked) -> Iterator[slice]:
 
 
 def common_names(label_names: LabelNames, **matrices: Any) -> list[str] | None:
-    """Return the names of the labels; given names and those of all data frames must agree.
+    """Return the names of the labels, or None; given names and those of all data frames must agree.
 
     Examples
     --------
@@ -293,7 +297,7 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
         return scores[:, None] if scores.ndim == 1 else scores
     if not hasattr(estimator, "predict_proba"):
         name = type(estimator).__name__
-        raise TypeError(f"No scores: {name} has neither decision_function nor predict_proba.")
+        raise TypeError(f"Scores need decision_function or predict_proba. Got {name}, which has neither.")
     return probabilities_of(estimator, X)
 
 

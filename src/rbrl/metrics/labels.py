@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _BOTH_EMPTY = {"paper": 1.0, "mulan": 1.0, "sklearn": 0.0}
 
 
-# Columns of the data frame, and the kind of prediction that each column needs.
+# Columns of the data frame of `evaluate_labels`, and the kind of prediction that each column needs.
 MEASURES = {"precision": "labels", "recall": "labels", "f1": "labels", "auc": "scores"}
-# Columns of the data frame that need no prediction.
+# Columns of this data frame that need no prediction.
 COUNTS = ("support", "known")
 
 
@@ -84,6 +84,7 @@ def overlap(
 
 
 def _mean(values: FloatArray) -> float:
+    """Return the mean; warn and return NaN if there are no values."""
     return float(values.mean()) if values.size else warn_undefined()
 
 
@@ -94,7 +95,7 @@ def _count(M: Any, axis: int | None) -> FloatArray:
 
 
 def ratio(numerator: ArrayLike, denominator: FloatArray, undefined: float) -> FloatArray:
-    """Divide entry by entry, with the value `undefined` for 0/0."""
+    """Divide entry by entry; where the denominator is 0, the result is `undefined`."""
     out = np.full(np.shape(denominator), undefined)
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
 

@@ -41,7 +41,7 @@ class ReliabilityBins(NamedTuple):
 
     @property
     def error(self) -> FloatArray:
-        """Expected calibration error: the mean distance of probability and share, over entries."""
+        """Expected calibration error: the mean distance of probability and share, over entries; NaN without entries."""
         return np.abs(self.foretold - self.relevant).sum(axis=-1) / self.n.sum(axis=-1)
 
 
@@ -235,6 +235,7 @@ def _mean_over_entries(
 def _count_bins(
     Y: MatrixLike, probabilities: MatrixLike, n_bins: int, convention: str, missing: str, per_label: bool
 ) -> ReliabilityBins:
+    """Return the bins of each label, or of all labels together; missing labels are in no bin."""
     if n_bins != int(n_bins) or n_bins < 1:
         raise ValueError(f"n_bins must be a whole number of at least 1. Got {n_bins!r} instead.")
     checked = _check_probabilities(Y, probabilities, convention, missing)
@@ -263,7 +264,7 @@ def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
     Y, scores : array or sparse matrix, shape (n_samples, n_labels)
         True labels, 0/1, and predicted scores.
     convention : {"paper", "mulan", "sklearn"}
-        "paper": as in the authors' program, ties count as right, and labels that all samples have
+        "paper", "mulan": as in the authors' program, ties count as right, and labels that all samples have
         or lack count 0. "sklearn": ties count one half, and such labels are left out
         (scikit-learn itself returns NaN).
     missing : {"raise", "ignore"}, default="raise"

@@ -303,8 +303,8 @@ def ndcg_at_k(
     k : int, default=5
         Number of best-scored labels.
     convention : {"paper", "mulan", "sklearn"}
-        "paper": the earlier of two tied labels comes first, and samples without relevant labels
-        are left out. "sklearn": tied labels share the mean of their discounts, and samples
+        "paper", "mulan": the earlier of two tied labels comes first, and samples without relevant
+        labels are left out. "sklearn": tied labels share the mean of their discounts, and samples
         without relevant labels count 0.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.

@@ -158,7 +158,7 @@ def load(path: str | Path, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
     changed = [name for name in PREDICTING_PACKAGES if versions.get(name) not in (None, VERSIONS[name])]
     if changed:
         written = "; ".join(f"{name} {versions[name]}, here {VERSIONS[name]}" for name in changed)
-        text = f"written by {written}. Predictions may differ; fit the model again where that matters."
+        text = f"written by {written}. Predictions may differ; fit the model again if that matters."
         warnings.warn(f"{path}: {text}", ModelVersionWarning, stacklevel=2)
     return content["model"]
 
@@ -263,15 +263,15 @@ def _read_archive(path: Path, max_bytes: int) -> bytes:
 
 
 def _check_sizes(archive: bytes, max_bytes: int) -> None:
-    """Raise ModelFileError if the arrays would take more memory than the archive has bytes, or than `max_bytes`.
+    """Raise ModelFileError if the archive unpacks to more bytes than it has, or the arrays have more than `max_bytes`.
 
-    `save` compresses only sparse arrays. An archive that unpacks to more bytes was not written by it.
+    `save` compresses the parts of a sparse array, but not the entries of the archive.
     """
     with zipfile.ZipFile(io.BytesIO(archive)) as entries:
         unpacked = sum(entry.file_size for entry in entries.infolist())
         if unpacked > len(archive):
             raise ModelFileError(
-                f"its {len(archive)} bytes would unpack to {unpacked}; rbrl.save, which does not compress, did not write it."
+                f"its {len(archive)} bytes would unpack to {unpacked}. rbrl.save does not compress and did not write it."
             )
         arrays = [entry for entry in entries.infolist() if entry.filename.endswith((".npy", ".npz"))]
         needed = sum(_measure_array(entries, entry) for entry in arrays)

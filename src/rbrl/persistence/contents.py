@@ -212,7 +212,10 @@ def _are_finite(numbers: np.ndarray[Any, Any], allow_infinite: bool) -> bool:
 
 
 def _check_sizes(model: BaseEstimator, axes_of: Mapping[str, tuple[str, ...]], sizes: dict[str, int]) -> None:
-    """Raise ModelFileError if axes of the same name have different sizes."""
+    """Raise ModelFileError if axes of the same name have different sizes, or an index is too large.
+
+    `sizes` has the known sizes, and gets those of the other axes.
+    """
     attributes = vars(model)
     owner = type(model).__name__
     for name, axes in axes_of.items():
@@ -303,6 +306,7 @@ def _check_svm(model: BaseEstimator) -> None:
     counts = attributes["_n_support"]
     support = attributes["support_"]
     has_fault = {
+        # `_impl` belongs to the class. An instance with its own `_impl` would choose another algorithm.
         "_impl": "_impl" in attributes,
         "kernel": attributes["kernel"] not in SVM_KERNELS,
         "_n_support": counts.dtype.kind not in WHOLE or counts.min(initial=0) < 0,

@@ -52,7 +52,7 @@ MAX_TEXT_LENGTH = 400
 
 
 def model_classes() -> Iterable[type]:
-    """Yield the classes of rbrl that may be part of a model.
+    """Yield the classes of rbrl that may be part of a model, some of them more than once.
 
     Yields
     ------

@@ -53,8 +53,8 @@ def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Ar
     Returns
     -------
     int
-        Index. Of tied points, the one with the stronger penalties is best, parameter by parameter
-        in the order of their names; then the first one.
+        Index. Of tied points, the one with the stronger penalties is best; parameters are compared
+        in the order of their names. If these tie, too, the first point is best.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def round_losses(losses: Sequence[float] | Array) -> FloatArray:
 def choose(
     points: Mapping[str, Mapping[str, Sequence[float]]], criterion: str | Sequence[str], metrics: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the best grid point.
+    """Return the parameters of the best grid point.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def choose(
     Returns
     -------
     dict
-        Parameters of the best point. Ties go to the stronger penalties.
+        Parameters of the best point; of tied points, the one that `best_index` chooses.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def tune(
         Seed of the shuffled folds.
     metrics : sequence of str or Metric
         Metrics to compute.
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         Convention of the metrics.
     n_jobs : int, default=1
         Number of folds in parallel.

@@ -177,7 +177,7 @@ def _candidates(
 def _best_start(
     objective: Objective, candidates: Iterable[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
-    """Return the candidate with the smallest objective, or (None, None) without candidates."""
+    """Return the weights and scores with the smallest objective; (None, None) without candidates."""
     return min(candidates, key=lambda candidate: objective.value_at(*candidate), default=(None, None))
 
 
@@ -207,7 +207,7 @@ class Scoring:
     scoring : None, str, Metric, callable, or a list or dict of these
         Metrics and scorers; None means the six metrics of the paper. A name is that of a metric of
         rbrl, or else that of a scorer of scikit-learn.
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         Convention of the metrics.
 
     Examples
@@ -385,7 +385,7 @@ class Fold:
         return learn_threshold(metric, loss, rows, problem.count_parameters(design, ridge), self.never_empty)
 
     def nuclear_reference(self, params: dict[str, Any]) -> float:
-        r"""Compute the weight of the nuclear norm above which little more than the intercepts is left.
+        r"""Compute the weight of the nuclear norm above which nearly all weights except the intercepts are 0.
 
         It is the spectral norm of the gradient of the loss with respect to the weights. The gradient
         is taken at the mean scores :math:`2 \bar y_j - 1` of the labels. The mean over rows is

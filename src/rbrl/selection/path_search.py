@@ -73,7 +73,8 @@ class Folds:
     Parameters
     ----------
     folds : iterable of Fold
-        Folds. A generator makes each fold on demand, so that a final stage holds one at a time.
+        Folds. A generator makes each fold on demand, so that a final stage holds one at a time. After
+        a final stage, there are no folds and no further search.
     n_folds : int
     scoring : Scoring
     metric : str
@@ -105,7 +106,7 @@ class Folds:
         self.tables: list[Table] = [[] for _ in range(n_folds)]
 
     def search(self, stage: Stage) -> Best:
-        """Try the new points of a stage; return the best point of all stages so far."""
+        """Try the new points of a stage in all folds, and return the best point of all stages so far."""
         solved = [tuple(row["params"].values()) for row in self.tables[0]]
         n_new = sum(point not in solved for point in itertools.product(*stage.axes.values()))
         self.progress.expect(len(self.tables) * (n_new + stage.n_later))

@@ -244,7 +244,8 @@ def fit_isotonic(scores: Scores, sigmoids: Sigmoids) -> list[FloatArray]:
     Returns
     -------
     list of arrays (2, n_knots)
-        Scores of each label and their probabilities; the map is linear between them.
+        Scores of each label and their probabilities; the map is linear between them. A label without
+        known scores has no knots.
     """
     P = sigmoids(scores.values)
     rarer = np.minimum(scores.n_relevant, scores.n_irrelevant)

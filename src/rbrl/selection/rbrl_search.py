@@ -128,7 +128,10 @@ def _beyond_edges(
     search: Callable[[Stage], Best], name: str, tried: list[float], best: Best, step: float,
     least: float = 0.0, most: float = math.inf, n_later: int = 0,
 ) -> Best:  # fmt: skip
-    """Search a further value while all best points are at an edge, and add it to `tried`."""
+    """Try up to three further values while all best points are at an edge; return the best point.
+
+    The further values lie between `least` and `most`, and are appended to `tried`.
+    """
     for _ in range(SETTINGS.max_steps):
         value = best.point[name]
         is_extreme = value in (min(tried), max(tried)) and all(point[name] == value for point in best.ties)
@@ -149,7 +152,7 @@ class RBRLClassifierCV(PathSearchCV):
        :math:`\lambda_2 = 1` and :math:`\lambda_3 = 0.1`.
     2. :math:`\lambda_2` = 0.1, 1 and 10 at the best ridge.
     3. The best ridge and a third of it, with :math:`\lambda_3` = 0.1 and with 0.03 and 0.1 times the
-       weight above which little more than the intercepts is left.
+       weight above which nearly all weights except the intercepts are zero.
 
     If the best point lies at an edge of a stage, up to three points beyond the edge follow, one at a
     time.

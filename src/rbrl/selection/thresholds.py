@@ -183,7 +183,10 @@ def _score_fold(
 
 
 def _start_from(model: ConvexClassifier, fitted: ConvexClassifier, rows: IntArray) -> None:
-    """Let a model start from the solution for all rows."""
+    """Let the next fit of a model start from the solution for all rows.
+
+    `rows` are the training rows of the model, whose coefficients a kernel model starts from.
+    """
     if hasattr(fitted, "coef_"):
         model.coef_ = fitted.coef_
         model.intercept_ = fitted.intercept_

@@ -49,7 +49,7 @@ class ReadOptions:
     ----------
     labels : int, sequence of str, path of an XML file, or None
         Label columns: the first n, the last -n, their names, or the names in Mulan's XML file.
-        None: the file itself says which columns are labels.
+        None means that the file itself says which columns are labels.
     default_labels : int or None
         Label columns of a file that does not say which columns are labels.
     ignore : str or sequence of str
@@ -57,12 +57,12 @@ class ReadOptions:
     positive : str or sequence of str
         Words in label columns that mean that a label is relevant.
     nominal : {"codes", "onehot"} or None
-        Form of a nominal feature with more than two values. None: codes if the file declares the
-        values, as ARFF does; other words are refused.
+        Form of a nominal feature with more than two values. None means codes if the file declares
+        the values, as ARFF does; other words are refused.
     encoding : str or None
-        Encoding of a text file. None: detect the encoding.
+        Encoding of a text file; None means that it is detected.
     sparse_labels : bool
-        Return Y as a sparse array.
+        If True, return Y as a sparse array.
     max_bytes : int
         Largest size of a decompressed file; larger files are refused.
     n_features, n_labels : int or None
@@ -70,7 +70,8 @@ class ReadOptions:
     first_feature, first_label : {0, 1} or None
         Lowest column number of a svmlight file whose first line does not determine it.
     part : bool
-        The file is one of several parts of a data set, so nothing may be guessed from its rows.
+        If True, the file is one of several parts of a data set, so nothing may be guessed from its
+        rows.
     columns : Columns or None
         Columns of the model that will use the file. Features and labels are matched by name.
 

@@ -239,7 +239,7 @@ class Arff(TableFormat):
                 raise format_error("there are no rows after @data", header.n_lines)
 
     def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-        """Write a file and Mulan's XML file beside it; rows are sparse if X is sparse."""
+        """Write a file, and Mulan's XML file in the same folder; rows are sparse if X is sparse."""
         types = _feature_types(dataset)
         label_types = ["{0,1}"] * dataset.n_labels
         types = label_types + types if labels_first else types + label_types
@@ -256,6 +256,7 @@ class Arff(TableFormat):
 
 
 def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> FloatArray:
+    """Parse rows at once if possible, else one by one, so that errors name the line."""
     block = _parse_plain_dense_rows(attributes, lines)
     if block is None:
         block = np.array([_parse_dense_row(attributes, line, i) for line, i in zip(lines, line_numbers)])
@@ -317,6 +318,7 @@ def _parse_plain_sparse_rows(attributes: Attributes, lines: list[str]) -> Any:
 
 
 def _parse_sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float]:
+    """Return {column: number} for the entries of a row in braces; omitted values are not filled in."""
     if not text.startswith("{"):
         raise format_error(f"a dense row among sparse ones: {quote(text)}", line)
     row: dict[int, float] = {}

@@ -90,7 +90,7 @@ class Csv(TableFormat):
             yield Table(path, names, block.matrix, block.lines, codes, hint=SEPARATOR_HINT)
 
     def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-        """Write a file and Mulan's XML file beside it; sparse rows are written in full."""
+        """Write a file, and Mulan's XML file in the same folder; sparse rows are written in full."""
         check_dense_size(dataset)
         separator = "\t" if path.name.removesuffix(".gz").endswith(".tsv") else ","
         with create_text_table(dataset, path, labels_first) as (stream, blocks, names):

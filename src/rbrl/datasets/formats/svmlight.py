@@ -1,7 +1,7 @@
 """svmlight files with several labels per row: `1,3 5:0.25 7:1 # comment`.
 
-Column numbers start at 0 or 1. The first line of the file, the options or the model determine it.
-Otherwise a column 0 shows it; without one, numbers are taken to start at 1, and a warning says so.
+Column numbers start at 0 or 1. The first line of the file, the options or the model say at which.
+Otherwise they start at 0 if a column 0 occurs, and are assumed, with a warning, to start at 1 if not.
 A first line of three integers, as in the extreme classification repository, has the numbers of rows,
 features and labels; then columns start at 0. Our files begin with a comment `# rbrl: {…}` with sizes
 and names, which other programs skip.
@@ -52,7 +52,7 @@ ROW_PATTERNS = {
 
 
 def csr_from_rows(rows: Sequence[Mapping[int, float]]) -> Any:
-    """Return rows that are mappings {column: value} as a CSR array with a column for every number.
+    """Return rows that are mappings {column: value} as a CSR array with `MAX_COLUMN + 1` columns.
 
     Examples
     --------
@@ -311,18 +311,18 @@ def _head_from_options(options: ReadOptions) -> Head:
         known["source"] = "that the model needs"
     if options.part and None in known.values():
         raise format_error(
-            "its first line does not say how many features and labels there are and what they count from, and one part "
-            "of a data set does not show it: pass n_features=, n_labels=, first_feature= and first_label=, or cut one file "
-            "into parts that say it with `rbrl data convert FILE FOLDER --rows-per-shard N`"
+            "its first line does not give the numbers of features and labels and the first column numbers, and one part "
+            "of a data set does not show them: pass n_features=, n_labels=, first_feature= and first_label=, or split one "
+            "file into shards with `rbrl data convert FILE FOLDER --rows-per-shard N`"
         )
     return Head(**known)
 
 
 def _warn_first_columns(path: Path, guesses: list[str]) -> None:
-    """Warn if the columns of features or labels were guessed to count from 1."""
+    """Warn if the columns of features or labels were guessed to start at 1."""
     if guesses:
         names, options = (" and ".join(form.format(what) for what in guesses) for form in ("{}s", "first_{}=0"))
-        guess = "are taken to count from 1, because none is 0; if they count from 0,"
+        guess = "are assumed to start at 1, because there is no column 0; if they start at 0,"
         warn_guess(path, f"its {names} {guess} pass {options}.")
 
 

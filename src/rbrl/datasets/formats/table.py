@@ -137,11 +137,13 @@ def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] 
     if words and (2 * n_numbers > n_cells or 2 * len(plain_words) < len(counts)):
         raise error(
             words[0],
-            f"no number, where {n_numbers} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
-            f"if the value is missing, and write all of it as numbers otherwise; {advice}",
+            f"which is not a plain number, but {n_numbers} of {n_cells} cells look like numbers: if the value is "
+            f"missing, leave the cell empty, or write ? or NA; otherwise, write all cells as numbers; {advice}",
         )
     if len(counts) > MAX_WORDS:
-        raise error(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words; {advice}")
+        raise error(
+            words[0] if words else next(iter(counts)), f"one of more than {MAX_WORDS} different words; {advice}"
+        )
     return word_codes(sorted(counts))
 
 
@@ -197,8 +199,7 @@ class Table:
         labels = find_label_columns(self.path, self.names, options.labels, declared, model_labels)
         ignored = find_ignored_columns(self.names, options)
         for name in (self.names[j] for j in labels if j in ignored):
-            both = "is one of the labels, and one of the columns to ignore: it can only be one"
-            raise format_error(f"column {quote(name)} {both}")
+            raise format_error(f"column {quote(name)} cannot be a label and an ignored column: choose one of the two")
         taken = ignored.union(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
         self._refuse_undeclared_words(features, options)

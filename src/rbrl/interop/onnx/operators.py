@@ -277,6 +277,7 @@ def _non_empty(graph: Graph, rule: NonEmpty, scores: Value, n_labels: int) -> Va
 
 
 def _top_k(graph: Graph, rule: TopK, scores: Value, n_labels: int) -> Value:
+    """Add the scores that `TopK.shift` returns."""
     k = int(rule.k)
     if k == 0:
         return graph("Sub", scores, graph("Add", graph("ReduceMax", scores, axes=[1]), 1.0))

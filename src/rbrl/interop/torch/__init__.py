@@ -59,7 +59,7 @@ class RBRLHead(nn.Linear):
     ranking, nuclear : float, default=1.0, 0.1
         Weights :math:`\lambda_2` and :math:`\lambda_3`.
     bias : bool, default=True
-        Whether the layer has a bias.
+        True if the layer has a bias.
     intercept_ridge : float, "ridge" or None, default=1.0
         Penalty of the bias; see :class:`rbrl.RBRLClassifier`.
     device, dtype
@@ -293,6 +293,7 @@ def refit_last_layer(
 
 
 def _as_head(layer: nn.Linear, given: dict[str, Any]) -> RBRLHead:
+    """Return the layer itself, or an RBRLHead with the given parameters that shares the weights of the layer."""
     if isinstance(layer, RBRLHead):
         if given:
             raise ValueError(

@@ -167,7 +167,7 @@ def _check_coding(targets: Tensor) -> None:
     values = ", ".join(f"{value:g}" for value in targets[~targets.isnan()].unique()[:6].tolist())
     raise InvalidLabelsError(
         f"targets must hold 0/1 or -1/+1, and NaN for missing labels. Got the values {values}; code a missing label as "
-        "NaN, or give it the weight 0. It cannot be coded as 0 beside -1/+1."
+        "NaN, or give it the weight 0. With -1/+1, a missing label cannot be coded as 0."
     )
 
 
