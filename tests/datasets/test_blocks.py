@@ -183,7 +183,7 @@ def test_a_guess_is_a_warning(tmp_path):
     with pytest.warns(GuessWarning, match=message) as caught:
         list(load_parts(path, rows=1))
     assert len(caught) == 1
-    with pytest.warns(GuessWarning, match="its features are taken"):
+    with pytest.warns(GuessWarning, match="its features are assumed"):
         join(path, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

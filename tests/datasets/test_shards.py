@@ -83,7 +83,7 @@ def test_svmlight_parts_have_the_same_base(tmp_path):
     """The first part has no feature 3 and no label 0: alone, it would be read otherwise."""
     (tmp_path / "a.svm").write_text("1 1:1\n2 2:1\n")
     (tmp_path / "b.svm").write_text("0 3:5\n")
-    with pytest.raises(DataFormatError, match=r"a\.svm: its first line does not say.*n_features="):
+    with pytest.raises(DataFormatError, match=r"a\.svm: its first line does not give.*n_features="):
         open_shards(tmp_path)[0]
     shards = open_shards(tmp_path, n_features=3, n_labels=3, first_feature=1, first_label=0)
     np.testing.assert_array_equal(shards[0].X.toarray(), [[1, 0, 0], [0, 1, 0]])

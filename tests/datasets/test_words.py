@@ -97,7 +97,7 @@ def test_words_with_a_known_meaning(tmp_path, cells, positive, expected):
     [
         ("nein nein nein", (), "has the word 'nein', which may mean 1 or 0: .* with positive='nein', or write 0 and 1"),
         ("yes true no", (), "has the words 'no', 'true', 'yes', which may mean 1 or 0: a label has two values"),
-        ("yes 1 1", (), "has the words '1' and 'yes'|'yes', no number"),
+        ("yes 1 1", (), "has the words '1' and 'yes'|'yes', which is not a plain number"),
         ("active inactive pending", "active", "has the words 'active', 'inactive', 'pending', .* all words but one"),
         (
             "active inactive active",

@@ -83,7 +83,7 @@ def test_scores_of_a_label_that_is_constant_in_training(problem):
 def test_an_estimator_without_scores_is_named(problem):
     X, Y = problem
     model = MultiOutputClassifier(Perceptron()).fit(X, Y)
-    with pytest.raises(TypeError, match="MultiOutputClassifier has neither"):
+    with pytest.raises(TypeError, match="Got MultiOutputClassifier, which has neither"):
         METRICS["coverage"](model, X, Y)
 
 
