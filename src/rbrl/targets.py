@@ -93,6 +93,7 @@ def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_
 
 
 def _check_names(names: Iterable[object]) -> list[str]:
+    """Return names as text; refuse a single text, and names that are not distinct."""
     if isinstance(names, str):
         raise InvalidLabelsError(f"label_names must be a sequence of names. Got the text {names!r}.")
     texts = [str(name) for name in names]
@@ -103,6 +104,7 @@ def _check_names(names: Iterable[object]) -> list[str]:
 
 
 def _abbreviate(names: Sequence[str]) -> str:
+    """Return the first four names in quotes, for a message."""
     return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
 
 

@@ -163,9 +163,9 @@ def test_columns_that_cannot_be_ignored(tmp_path):
         DataFormatError, match="it has no column 'ids', which ignore='ids' names; it has 'id', 'date', 'x'"
     ):
         load_file(path, LABELS, ignore="ids")
-    with pytest.raises(DataFormatError, match="column 'da' is one of the labels, and one of the columns to ignore"):
+    with pytest.raises(DataFormatError, match="column 'da' cannot be a label and an ignored column"):
         load_file(path, LABELS, ignore="da")
-    with pytest.raises(DataFormatError, match="column 'da' is one of the labels"):
+    with pytest.raises(DataFormatError, match="column 'da' cannot be a label and an ignored column"):
         load_file(path, -2, ignore="da")
     save_file(load_file(path, LABELS, ignore=IDS, positive=WORDS), tmp_path / "a.npz")
     for option in ("ignore", "positive"):

@@ -260,6 +260,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
 
 def _format_error(error: Exception) -> str:
+    """Return the message of an error in one line, in terms of the shell; never empty."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return _use_shell_terms(" ".join(str(error).split())) or type(error).__name__

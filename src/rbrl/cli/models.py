@@ -220,6 +220,7 @@ def predict(
 
 
 def _load_model(path: Path) -> Any:
+    """Return the model in a file of any size."""
     from rbrl.persistence import load
 
     if not path.is_file():
@@ -253,6 +254,7 @@ def _label_names(model: Any, n_labels: int) -> list[str]:
 
 
 def _make_header(write: Answer, top: int | None, names: list[str]) -> list[str]:
+    """Return the titles of the columns that `_make_rows` fills."""
     if top:
         return [f"{kind}{i + 1}" for i in range(top) for kind in ("label", "score")]
     return ["labels"] if write is Answer.names else names

@@ -417,10 +417,7 @@ def _sample_f1_curve(
 
 
 def _best_threshold(falling: FloatArray, values: FloatArray, start: float) -> float:
-    """Return the best threshold between distinct scores of a curve; `start` if there are no scores.
-
-    `values[i]` is the value if the first i scores are predicted. Greater is better.
-    """
+    """Return the threshold between distinct scores with the largest value; `start` without scores."""
     if not len(falling):
         return float(start)
     separates = np.concatenate([[True], falling[1:] != falling[:-1], [True]])
@@ -428,10 +425,7 @@ def _best_threshold(falling: FloatArray, values: FloatArray, start: float) -> fl
 
 
 def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
-    """Return the thresholds above, between and below scores, of which there must be at least one.
-
-    The threshold of a gap is `start` if it lies in the gap, else the middle of the gap.
-    """
+    """Return thresholds above, between and below one or more scores: `start` in its gap, else the middle."""
     margin = 0.1 * (falling[0] - falling[-1]) or 0.1
     upper = np.concatenate([[np.inf], falling])
     lower = np.concatenate([falling, [-np.inf]])

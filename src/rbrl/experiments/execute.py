@@ -234,6 +234,7 @@ class Session:
             self.settled.add(run.key)
 
     def _start(self, run: Run) -> None:
+        """Send a run to the backend; save an error of its data or of its tuning as its outcome."""
         self.progress.started(run)
         try:
             known = self._known_folds(run)
@@ -274,6 +275,7 @@ class Session:
             self.alone.append(run)
 
     def _save(self, run: Run, outcome: Outcome) -> None:
+        """Write an outcome to the store, and report it to the progress."""
         self.store.save(run, outcome)
         for error in (other.error for other in outcome.others if other.error):
             self.progress.noted(f"{run.title}: the evaluation with another decision rule failed: {error}")

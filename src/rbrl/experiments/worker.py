@@ -82,6 +82,7 @@ def _build_estimator(run: Run, seed: int | None = None) -> Classifier:
 def _work(
     outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[FoldResult], others: list[OtherRule]
 ) -> None:
+    """Do a run and fill in its outcome; after an error, the outcome keeps the tuning that is complete."""
     estimator = _build_estimator(run, run.seed)
     processor_start = processor_seconds()
     train, test = _split(run, Y)

@@ -325,6 +325,7 @@ def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
 
 
 def _terms_and_constants(row: RowTerms, label: int) -> tuple[NamedTerms, dict[str, float]]:
+    """Return the terms of the score of a label, and the constants by name; together they add up to the score."""
     terms, intercept = row.label_terms(label)
     constants = {"intercept": intercept}
     for rule, shift in _shifts(row):
@@ -350,6 +351,7 @@ def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+    """Yield the name of each part of a rule, and how far it shifts the scores of the single row."""
     for part in rule.rules if isinstance(rule, Chain) else [rule]:
         shifted = part.shift(scores)
         yield type(part).__name__, (shifted - scores)[0]

@@ -357,10 +357,12 @@ def _recalls(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
 
 
 def _discounts(n: int) -> FloatArray:
+    """Return the discounts of the ranks 1 to n."""
     return 1.0 / np.log2(np.arange(2, n + 2))
 
 
 def _ideal_dcg(T: BoolArray, k: int) -> FloatArray:
+    """Return the largest possible gain of each row, which must have a relevant label."""
     return np.cumsum(_discounts(k))[np.minimum(T.sum(axis=1), k) - 1]
 
 

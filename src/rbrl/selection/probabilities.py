@@ -254,6 +254,7 @@ def fit_isotonic(scores: Scores, sigmoids: Sigmoids) -> list[FloatArray]:
 
 
 def _increasing_knots(values: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the knots (2, n_knots) of the increasing map of one label; none if all weights are 0."""
     if not weights.any():
         return np.empty((2, 0))
     fitted = IsotonicRegression().fit(values, targets, sample_weight=weights)
@@ -434,6 +435,7 @@ class CalibratedMultiLabelClassifier(ScoreClassifier):
         return self._apply_maps(FittedClassifier(self.estimator_, self.columns_).scores(X, self.targets_))
 
     def _apply_maps(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities of scores; the column of a label of slope 0 may be NaN."""
         P = Sigmoids(self.slopes_, self.intercepts_, self.pooled_)(scores)
         for j, knots in enumerate(self.knots_ or ()):
             if self.slopes_[j] > 0:

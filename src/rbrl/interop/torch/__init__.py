@@ -159,6 +159,7 @@ class RBRLHead(nn.Linear):
         return self._solve(rows, tol, max_iter)
 
     def _solve(self, rows: _Rows | Shards, tol: float, max_iter: int) -> Self:
+        """Fit RBRL to the rows, and copy its weights, its certificate and its facts into this layer."""
         dtype = _numpy_type(self.weight)
         model = RBRLClassifier(
             ridge=self.ridge, ranking=self.ranking, nuclear=self.nuclear, fit_intercept=self.bias is not None,
