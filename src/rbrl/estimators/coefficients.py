@@ -171,7 +171,7 @@ def score_linear(model: Any, X: Matrix) -> FloatArray:
     array (n_samples, n_labels)
     """
     if issparse(X) and X.shape[0] == 1:
-        # SciPy would copy all weights, into the order of its loops.
+        # X @ coef_.T would make SciPy copy all weights into another memory order.
         scores = np.asarray(model.coef_[:, X.indices] @ X.data)[None]
     else:
         scores = np.asarray(X @ model.coef_.T)

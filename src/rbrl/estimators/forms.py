@@ -56,7 +56,7 @@ from rbrl.solvers import Certifier, DualAscent, Solution, Solver, solve_and_cert
 from rbrl.solvers.proof import prove_function, prove_linear
 
 # A function from a design to the objective over it.
-Pose: TypeAlias = Callable[[Design], Objective]
+MakeObjective: TypeAlias = Callable[[Design], Objective]
 
 
 class ModelForm(ABC):
@@ -180,12 +180,12 @@ class ModelForm(ABC):
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier of a solution, for an objective over these rows."""
 
-    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         """Solve over the design of :meth:`design_at`, with a proof.
 
         Parameters
         ----------
-        pose : callable
+        make_objective : callable
             Function from a design to the objective over it.
         solver : Solver
         start : array or None
@@ -196,7 +196,7 @@ class ModelForm(ABC):
         -------
         Solution
         """
-        objective = pose(self.design_at(self.find_ridge(self.model)[1]))
+        objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
         weights = None if start is None else objective.design.weights(start)
         return solve_and_certify(solver, objective, self.make_certifier(objective), weights, self.model.tol, max_iter)
 
@@ -298,7 +298,7 @@ class KernelForm(ModelForm):
         store_row_coefficients(self.model, self.X, self.rows, coefficients)
 
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the kernel values with the rows that are not ignored."""
+        """Return the kernel values between X and the training rows that are not ignored."""
         if is_precomputed(self.model):
             return kernel_values(self.model, X[:, self.rows] if len(self.rows) < X.shape[1] else X)
         return kernel_values(self.model, X, self.observed, self.gamma)
@@ -329,12 +329,12 @@ class KernelForm(ModelForm):
         prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
         return Certifier(prove, self.X.dtype)
 
-    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         """Solve over the eigenvectors of the kernel matrix, with a proof."""
         model = self.model
         ridge, _ = self.find_ridge(model)
         limits = start, model.tol, max_iter
-        return solve_kernel(solver, self._kernel_matrix(), model.low_rank, ridge, pose, self.X.dtype, *limits)
+        return solve_kernel(solver, self._kernel_matrix(), model.low_rank, ridge, make_objective, self.X.dtype, *limits)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""

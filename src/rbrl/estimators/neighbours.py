@@ -254,7 +254,7 @@ class ProductFilter:
         return np.ascontiguousarray((self.X @ rows.T.toarray(order="C")).T)
 
     def _bound_kth(self, low: FloatArray) -> FloatArray:
-        """Return an upper bound of the k-th value of every row, as a column."""
+        """Return an upper bound on the k-th value of every row, as a column."""
         n = low.shape[1]
         group = self.group
         least = low[:, : n - n % group].reshape(len(low), group, n // group).min(axis=1)

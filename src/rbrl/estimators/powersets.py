@@ -25,7 +25,8 @@ from rbrl.scales import Width
 
 # Number of rows to fit the sharpness to: enough for one number, and cheap compared to the fit of a learner.
 ROWS_FOR_SHARPNESS = 1000
-# Up to this number, all subsets are listed before some are drawn. Otherwise subsets are drawn until enough differ.
+# If there are at most this many subsets, all are listed and some are drawn from the list. Otherwise,
+# random subsets are drawn until there are enough different ones.
 LISTED_SUBSETS = 20_000
 
 

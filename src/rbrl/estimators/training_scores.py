@@ -149,7 +149,7 @@ def estimate_kernel_parameters(K: FloatArray, ridge: float, n_samples: float) ->
 
 
 def choose_spectrum_rows(n_samples: int) -> IntArray:
-    """Choose at most `SPECTRUM_ROWS` rows at equal distances."""
+    """Choose at most `SPECTRUM_ROWS` evenly spaced rows."""
     return np.unique(np.linspace(0, n_samples - 1, min(n_samples, SPECTRUM_ROWS)).round().astype(np.int64))
 
 

@@ -46,7 +46,7 @@ class _LabelwiseHinge(Loss):
         return costs.max(axis=1) * w if w.ndim == 1 else (costs * w).max(axis=1)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the cost of every entry times its score, because an inactive hinge may become active."""
+        """Return the weighted cost of every entry times its score, because an inactive hinge may become active."""
         return entry_weights(Y, weights) * np.where(Y > 0, self.costs, 1.0) * F
 
     def row_terms(self, n_labels: int) -> RowTerms:
@@ -150,7 +150,7 @@ class PairwiseSquaredHinge(Loss):
         return M
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return, for each label, the sum over its pairs of their weight times both scores.
+        """Return, for each row and label, the sum over its pairs (p, q) of their weight times |f_p| + |f_q|.
 
         All pairs count, because an inactive pair may become active.
         """
@@ -179,10 +179,12 @@ class PairwiseSquaredHinge(Loss):
         return LineValue(value, slopes, curvatures, joint)
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """Return the largest sum of the degrees of two neighbours in the graph of the pairs of each row.
+        """Return, for each row, an upper bound on the largest eigenvalue of its Hessian with respect to the scores.
 
-        The Hessian of a row is at most the Laplacian of this bipartite graph, and the sum bounds its
-        eigenvalues. Without weights of entries, the sum is `1/|Y+| + 1/|Y-|`.
+        The Hessian is at most the Laplacian of the graph of its label pairs. Pair (p, q) has the
+        weight w_p w_q / (sum of relevant w x sum of irrelevant w), times the mean weight of the row.
+        The bound is the largest sum of the degrees of two neighbours in this graph. Without weights
+        of entries, it is `1/|Y+| + 1/|Y-|`, times the weight of the row.
         """
         w = row_weights(weights, len(Y))
         if w.ndim == 1:

@@ -380,7 +380,7 @@ def _label_values(block: Block) -> tuple[bool, bool]:
 def _take_sample(
     X: Matrix, Y: IntArray, weights: FloatArray | None, n_rows: int
 ) -> tuple[Matrix, IntArray, FloatArray, FloatArray]:
-    """Return rows at equal distances, the number of rows that each represents, and their weights times it."""
+    """Return evenly spaced rows, the number of rows that each represents, and their weights times it."""
     n = X.shape[0]
     rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).round().astype(np.int64)) if n else np.arange(0)
     multiplicity = n / max(len(rows), 1)

@@ -288,7 +288,7 @@ class BlockLoss:
 
     def _pass_over_blocks(self, W: FloatArray, coefficients: FloatArray) -> Evaluation:
         has_moved = bool(W.any())
-        self.design.columns += W.shape[1] * (1 + has_moved)
+        self.design.columns_multiplied += W.shape[1] * (1 + has_moved)
         total = self.design.blocks.total(_evaluate_block, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
         terms = Terms(value, linear, quadratic, min(reach))

@@ -77,7 +77,7 @@ class LinearSpace:
         return (model.T @ model if rows.start == 0 else np.zeros_like(model, shape=(model.shape[1],) * 2)), 0.0
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound of the squared norm of X'B."""
+        """Return an upper bound on the squared norm of X'B."""
         share = PRODUCT_ROUNDING * np.sqrt(len(B)) + 2 * UNIT_ROUNDOFF
         magnitudes = np.asarray(abs(self.centred).T @ (share * np.abs(B) + error))
         return float(np.sum((np.abs(np.asarray(self.centred.T @ B)) + magnitudes) ** 2))
@@ -108,7 +108,7 @@ class KernelSpace:
         return model[rows].T @ scores.values, float(np.sum(np.abs(model[rows]) * scores.error))
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound of the inner product of B and K B."""
+        """Return an upper bound on the inner product of B and K B."""
         share = PRODUCT_ROUNDING * np.sqrt(len(B))
         magnitudes = np.abs(self.K) @ (share * np.abs(B) + error)
         KB = self.K @ B
@@ -121,7 +121,7 @@ Space: TypeAlias = LinearSpace | KernelSpace
 
 
 class Certificate(NamedTuple):
-    """Objective of stored coefficients, a lower bound of the optimum, and the gap, rounding errors included."""
+    """Objective of stored coefficients, a lower bound on the optimum, and the gap, rounding errors included."""
 
     objective: float
     dual_objective: float
@@ -235,7 +235,7 @@ def _slacks(
 
 
 def _dual(space: Space, pairs: HingePairs, lift: float, duals: FloatArray, upper: float) -> float:
-    """Return a lower bound of the optimum, which is at most `upper`."""
+    """Return a lower bound on the optimum, which is at most `upper`."""
     free = np.isinf(lift)
     duals = np.clip(duals, 0.0, pairs.cap)
     if free:

@@ -27,7 +27,7 @@ from rbrl.scales import Width, kernel_width
 
 # Square of the constant feature whose weights are the biases; it is infinite for free biases.
 LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
-# Dual variables, biases, and upper bounds of the variables, from which the next fit starts.
+# Dual variables, biases, and upper bounds on the variables, from which the next fit starts.
 Duals: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -255,7 +255,7 @@ class RankSVM(PairSVM):
     objective_ : float
         Objective of the stored coefficients.
     dual_objective_ : float
-        Proved lower bound of the optimum.
+        Proved lower bound on the optimum.
     gap_ : float
         Difference between the two, relative to the lower bound, with the rounding error of the objective.
     n_iter_ : int

@@ -39,7 +39,7 @@ class HingePairs:
     winner, loser : arrays (n_pairs,)
         Labels a and b.
     margin, cap : arrays (n_pairs,)
-        Margins m and weights c. The weight is also the upper bound of the dual variable of a pair.
+        Margins m and weights c. The weight is also the upper bound on the dual variable of a pair.
 
     Examples
     --------
