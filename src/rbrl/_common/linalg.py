@@ -84,7 +84,8 @@ def leading_singular(
 
     The result has the `most` largest singular values that exceed `above` and 1e-8 of the largest one. It
     is exact if all are asked for or if the shorter side of W is at most `EXACT_BELOW`. Otherwise,
-    subspace iteration starts from the columns of `near`, which approximate right singular vectors, and from `most` random columns.
+    subspace iteration starts from the columns of `near`, which approximate right singular vectors, and
+    from `most` random columns.
     """
     if min(W.shape) > max(EXACT_BELOW, most):
         P, sigma, Q = _subspace_iteration(W, most, near)

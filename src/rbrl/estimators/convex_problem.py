@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class ConvexProblem:
     """The objective of a classifier over given rows: a loss of labels and scores, plus penalties, over a design.
 
-    :meth:`ConvexClassifier.problem` makes one. Nothing is computed before it is needed. The objectives of all
-    parameters that do not change the design share it: such as the weights of losses and of the nuclear norm. The ridge
-    changes the design if the intercept has a ridge of its own.
+    :meth:`ConvexClassifier.problem` makes one. Nothing is computed before it is needed. Objectives with other
+    weights of losses or of the nuclear norm share the design. Another ridge changes the design only if the intercept
+    has a ridge of its own.
 
     Parameters
     ----------
@@ -112,6 +112,7 @@ class ConvexProblem:
         return self.form.design_at(constant)
 
     def _with(self, parameters: dict[str, Any]) -> "ConvexClassifier":
+        """Return a copy of the model with other parameters; the model itself if there are none."""
         return clone(self.model).set_params(**parameters) if parameters else self.model
 
     def loss(self) -> Loss:
@@ -194,7 +195,8 @@ class ConvexProblem:
             First coefficients, in the form in which the model stores them: of the features (n_columns, n_labels), with
             those of the intercept last, or of the rows that are not ignored (n_rows, n_labels).
         dual_scores : array (n_rows, n_labels), default=None
-            Scores at which an earlier result found its lower bound, for dual ascent to start from.
+            Scores at which an earlier result found its lower bound. Dual ascent starts from them; other
+            solvers ignore them.
 
         Returns
         -------

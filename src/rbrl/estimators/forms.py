@@ -148,7 +148,7 @@ class ModelForm(ABC):
 
     @abstractmethod
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix whose product with the coefficients of the model has the scores of other rows."""
+        """Return the matrix of other rows by which the coefficients are multiplied: scores are ``result @ coefficients``."""
 
     @abstractmethod
     def make_row_design(self, constant: float) -> AscentDesign:
@@ -224,7 +224,7 @@ class ModelForm(ABC):
         """
         design = self.design_at(self.find_ridge(self.model)[1]) if design is None else design
         row_squares = None if design.whitened else squares(self.observed.astype(np.float64, copy=False), axis=1)
-        # Rows of weight 2 are worth as much as half the ridge.
+        # Doubling the weights of all rows has the same effect as half the ridge.
         return count_effective_parameters(design, ridge * len(self.rows) / self.n_counted, row_squares)
 
 
@@ -319,6 +319,7 @@ class KernelForm(ModelForm):
         return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
 
     def _kernel_matrix(self) -> FloatArray:
+        """Return the checked kernel matrix of the rows that are not ignored, as a new array."""
         K = check_gram(kernel_values(self.model, self.X, gamma=self.gamma))
         return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
 

@@ -118,6 +118,7 @@ def count_effective_parameters(design: Design, ridge: float, row_squares: FloatA
 
 
 def _compute_shares(values: FloatArray, ridge: float | FloatArray) -> FloatArray:
+    """Return values / (values + ridge), where negative values count as 0; 0 for a value of 0."""
     values = np.maximum(values, 0.0)
     return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
 

@@ -171,6 +171,7 @@ class PairSVM(MultiLabelClassifier):
         return observed_rows(weights, len(Y))
 
     def _rows(self, X: Matrix, kept: IntArray) -> Rows:
+        """Return the rows that are used in the form of the solver."""
         if form_of(self).is_linear:
             return choose_rows(X[kept].astype(np.float64, copy=False))
         K = check_gram(kernel_values(self, X))[np.ix_(kept, kept)]
@@ -194,7 +195,10 @@ class PairSVM(MultiLabelClassifier):
 
 
 def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
-    """Return the dual variables of a fit to the same pairs with another C; those at their bound remain there."""
+    """Return the dual variables of the last fit, or None if its pairs or labels had other numbers.
+
+    Dual variables at their bound are moved to the bound for the new C.
+    """
     if last is None or len(last[2]) != len(cap) or len(last[1]) != n_labels:
         return None
     duals, biases, last_cap = last
@@ -315,6 +319,7 @@ class RankSVM(PairSVM):
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
+        """Return the indices and weights of the rows that have a relevant and an irrelevant label."""
         rows, weights = observed_rows(weights, len(Y))
         relevant = Y[rows] > 0
         both = relevant.any(axis=1) & ~relevant.all(axis=1)
