@@ -148,7 +148,7 @@ class ModelForm(ABC):
 
     @abstractmethod
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix of other rows by which the coefficients are multiplied: scores are ``result @ coefficients``."""
+        """Return the matrix by which the coefficients are multiplied: the scores of X are ``result @ coefficients``."""
 
     @abstractmethod
     def make_row_design(self, constant: float) -> AscentDesign:
@@ -264,6 +264,7 @@ class LinearForm(ModelForm):
         return row_design(self.basis(self.observed.astype(np.float64, copy=False), constant), constant)
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design of the features, with the column of the intercept."""
         X = self.basis(self.observed.astype(np.float64, copy=False), constant)
         is_low_rank = find_nuclear(self.model) > 0 or self.n_problems > 1
         return linear_design(X, self.n_labels, self.n_problems, constant, is_low_rank)
@@ -316,6 +317,7 @@ class KernelForm(ModelForm):
         return kernel_design(values.of_rows, n_rows, memory)
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design in the eigenvectors of the kernel matrix."""
         return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
 
     def _kernel_matrix(self) -> FloatArray:
@@ -382,6 +384,7 @@ class FeatureMapForm(ModelForm):
         return MatrixDesign(self.basis(self.observed, 1.0))
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design in the eigenvectors of the kernel that the mapped features have."""
         return FeatureMapDesign(self.basis(self.observed, constant), self.model.low_rank)
 
     def make_certifier(self, objective: Objective) -> Certifier:

@@ -313,6 +313,7 @@ def _are_integers(X: Matrix) -> bool:
 
 
 def _build_tree(X: Matrix) -> "KDTree":
+    """Return a k-d tree of the rows."""
     # Imported here, because the import takes long and only this function needs it.
     from sklearn.neighbors import KDTree
 

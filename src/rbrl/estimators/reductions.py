@@ -99,6 +99,7 @@ class ReductionClassifier(MultiLabelClassifier):
         return self
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Drop rows of weight 0, set `X_fit_` and `gamma_`, and fit the base learners."""
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
             X = X[rows]

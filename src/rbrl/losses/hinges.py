@@ -20,20 +20,24 @@ class _LabelwiseHinge(Loss):
     costs: float | FloatArray
 
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; the dual terms are the sum of cost x slack, and the loss."""
         costs = np.ones(Y.shape[1]) * self.costs
         value, linear = rows.squared_hinge(Y, F, row_weights(weights, len(Y)), scale, costs, R)
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the weighted cost of every active hinge, and 0 for the others."""
         H = np.zeros_like(F)
         costs = np.ones(Y.shape[1]) * self.costs
         rows.squared_hinge_diagonal(Y, F, row_weights(weights, len(Y)), 1.0, costs, H)
         return H
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the diagonal Hessian at F times D."""
         return self.hessian_diagonal(Y, F, weights) * D
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the sum of the diagonal Hessians of the rows."""
         M = np.zeros((F.shape[1], F.shape[1]))
         costs = np.ones(Y.shape[1]) * self.costs
         rows.squared_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, costs, M)
@@ -54,6 +58,7 @@ class _LabelwiseHinge(Loss):
         return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, sparse.csr_array((n_labels, n_labels)))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
+        """Return the loss at F + D diag(t) and its derivatives, computed in one pass."""
         w = row_weights(weights, len(Y))
         costs = np.ones(Y.shape[1]) * self.costs
         slopes, curvatures = np.zeros((2, F.shape[1]))

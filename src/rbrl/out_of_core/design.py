@@ -369,7 +369,7 @@ def _check_weights(block: Block) -> None:
 
 
 def _label_values(block: Block) -> tuple[bool, bool]:
-    """Return whether zeros and whether minus ones occur among the labels; raise an error for other values than 0, 1, -1."""
+    """Return whether zeros and whether minus ones occur among the labels; reject values other than 0, 1 and -1."""
     values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
     values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     if not set(values.tolist()) <= {-1, 0, 1}:

@@ -242,6 +242,7 @@ class KernelDesign(AscentDesign):
         return 0.5 * (gram + gram.T)
 
     def _product(self, W: FloatArray) -> FloatArray:
+        """Return K @ W in double precision, in blocks of rows if K is not stored in this precision."""
         if isinstance(self.K, np.ndarray) and self.K.dtype == np.float64:
             return self.K @ W
         return np.vstack([self.rows_of(part) @ W for part in self._parts()])
@@ -264,6 +265,7 @@ class KernelDesign(AscentDesign):
         return np.sqrt(np.concatenate([squares(self.exact_rows(part), axis=1) for part in self._parts()]))
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
+        """Return a copy of R: the coefficients of the function Phi(X)' R."""
         return R.copy()
 
 

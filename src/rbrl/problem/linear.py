@@ -269,9 +269,9 @@ def rotate_to_leading_directions(
 
 
 def count_directions(n_entries: int, n_features: int) -> int:
-    """Return the number of leading directions, at most `DIRECTIONS`, whose products take less time than those with X.
+    """Return the number of leading directions, at most `DIRECTIONS`, whose products cost no more than those with X.
 
-    X has `n_entries` stored entries.
+    X has `n_entries` stored entries. The result is at least 1.
     """
     return int(min(DIRECTIONS, n_features, max(1, n_entries // (4 * max(n_features, 1)))))
 
@@ -350,7 +350,8 @@ def linear_design(
 ) -> RowDesign:
     """Return the design of a feature matrix.
 
-    It is whitened if the decomposition pays, and otherwise rotated to its leading directions.
+    It is whitened if the decomposition pays, and otherwise rotated to its leading directions. The choice
+    affects the time of a fit, but not its optimum.
 
     Parameters
     ----------

@@ -49,9 +49,11 @@ class DenseDesign(RowDesign):
         self.shape = Q.shape
 
     def _product(self, W: FloatArray) -> FloatArray:
+        """Return Z @ W in double precision, computed in the precision of Q."""
         return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
+        """Return Z' @ R in double precision, computed in the precision of Q."""
         return self.stretch * (self.Q.T @ R.astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def matrix(self) -> FloatArray:

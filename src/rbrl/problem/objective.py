@@ -19,7 +19,8 @@ from rbrl.problem.design import Design
 
 # Limits of the number of entries in a block of scores or weights. A block of at most 2 MB stays in
 # the cache of the processor. A block with a small share of all entries keeps arrays that are
-# computed from it small, too. Smaller blocks than 128 kB waste time.
+# computed from it small, too. Smaller blocks than 128 kB waste time. The size of a block affects only
+# time, memory and rounding.
 LARGEST_BLOCK = 2**18
 SMALLEST_BLOCK = 2**14
 LARGEST_SHARE = 1 / 64

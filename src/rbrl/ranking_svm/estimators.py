@@ -131,6 +131,7 @@ class PairSVM(MultiLabelClassifier):
         return iter(self.path(X, y, [params["C"] for params in points]))
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Solve from the last dual variables, if they fit; store the coefficients, their gap, and the dual variables."""
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
         if self.kernel in WITH_WIDTH:
@@ -300,6 +301,7 @@ class RankSVM(PairSVM):
         self.threshold = threshold
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Fit the ranking, and then the threshold to the scores of the training rows."""
         if Y.shape[1] == 1:
             super()._fit(X, np.hstack([-Y, Y]), weights)
             self._fit_no_threshold(np.zeros((1, 1)))
@@ -326,6 +328,7 @@ class RankSVM(PairSVM):
         return rows[both], None if weights is None else weights[both]
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the scores less the threshold of each row; for a single label, less the score of its absence."""
         scores = PairSVM._scores(self, X)
         if self.targets_.n_columns == 1:
             return scores[:, 1:] - scores[:, :1]

@@ -29,7 +29,7 @@ from rbrl.problem.objective import SMALLEST_BLOCK, Objective, block_size
 # Largest theta. Its square does not overflow.
 LARGEST_THETA = 1e150
 # The rounding error of a sum of k products is assumed to be at most PRODUCT_ROUNDING * sqrt(k) times
-# the product of the norms of the factors.
+# the product of the norms of the factors. All certificates rely on this assumption.
 PRODUCT_ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
 # Number of entries that are computed at a time in proofs. They take 32 MB in double precision, 64
 # MB in extended precision.

@@ -46,7 +46,8 @@ from rbrl.solvers.proximal_points import ProximalPoints, choose_proximal_ridge
 class DualAscent:
     """Block dual coordinate ascent over the rows of a linear model or of a kernel model.
 
-    It needs a ridge, and a loss that consists of squared hinges and quadratic forms.
+    It needs a ridge, and a loss that consists of squared hinges and quadratic forms. The settings affect
+    the speed, but not the validity of the gap.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class Memory:
         ----------
         gradient : array
         seed : callable
-            Function that multiplies by a first guess of the inverse Hessian. Its result is scaled to fit the newest pair.
+            Function that multiplies by a first guess of the inverse Hessian. Its result is scaled to fit the last pair.
 
         Returns
         -------

@@ -1,9 +1,9 @@
 """Newton's direction: conjugate gradients on exact products with the Hessian, preconditioned label by label.
 
 The block of a label is Z' diag(b) Z + diag(d), with the curvature b of every row in the score of this label, and the
-second derivatives d of the penalties. The label pairs of a row add the Laplacian of a bipartite graph to the Hessian. It
-is at most twice its diagonal, so the blocks bound it. But it is zero if all scores of a row move together, so these moves
-get one more block.
+second derivatives d of the penalties. The label pairs of a row add the Laplacian of a bipartite graph to the Hessian.
+The blocks contain its diagonal, and it is at most twice this diagonal. But it is zero if all scores of a row move
+together, so these moves get one more block.
 """
 
 from collections.abc import Callable
@@ -131,7 +131,7 @@ def hessian_product(objective: Objective, iterate: Iterate, D: FloatArray) -> Fl
 class LabelBlocks:
     """Inverse of every label's own block of the Hessian, and of the block of scores that move together.
 
-    If fewer rows than columns have curvature in a label, its block is factored over these rows, by the identity of Woodbury.
+    If fewer rows than columns have curvature in a label, its block is factored over these rows (Woodbury's identity).
 
     Parameters
     ----------

@@ -66,7 +66,8 @@ class QuasiNewton:
     """Limited-memory quasi-Newton method, started and preconditioned by the mean quadratic model of the loss.
 
     It works on the weights while their rank is nearly full, and on factors U V' if many singular
-    values vanish. If the gap falls slowly, it takes Newton's direction.
+    values vanish. If the gap falls slowly, it takes Newton's direction. The settings affect the speed,
+    but not the validity of the gap.
     `python -m studies.benchmarks.ablation` prints the effect of each setting.
 
     Parameters

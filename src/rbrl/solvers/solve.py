@@ -53,7 +53,9 @@ class SolverRule:
     The quasi-Newton solver serves all other objectives. It also serves dense data with no more
     columns than rows and a weak ridge, because the eigenvectors of the columns then give a good
     model of the loss. A kernel matrix that is too large to be decomposed is always left to dual
-    ascent. `python -m studies.benchmarks.text` prints the times of dual ascent on text,
+    ascent. A wrong choice costs time, but the gap is certified in any case.
+
+    `python -m studies.benchmarks.text` prints the times of dual ascent on text,
     `python -m studies.benchmarks.kernel_rows` the times with kernels, and
     `python -m studies.benchmarks.solver` the times on problems of all kinds.
 
