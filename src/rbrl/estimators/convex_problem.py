@@ -155,7 +155,7 @@ class ConvexProblem:
             )
         return self._bind_objective(model, ridge)(design)
 
-    def matrix_of_rows(self, X: Matrix, design: Design | None = None) -> FloatArray:
+    def matrix_of_rows(self, X: Matrix, design: Design | None = None) -> Any:
         """Return new rows in the coordinates of a design: their scores are ``result @ weights``.
 
         Parameters

@@ -298,7 +298,7 @@ class LowRank:
         return split(model_start(objective) if start is None else start, most=rank)
 
     def _find_stationary_point(self, run: Run, U: FloatArray, V: FloatArray, small: float) -> Factors:
-        """Return the end of a round from these factors, or zero where that is better.
+        """Return the end of a round from these factors, or factors without columns if their value is lower.
 
         The factors are balanced, so that their value is the value of the weights.
         """

@@ -163,7 +163,7 @@ class BatchSteps:
     def _curvature(self, turn: Rotation) -> FloatArray:
         """Return the sums of squares along the rotated coordinates.
 
-        Outside the span of the directions, the Gram matrix is taken to be diagonal.
+        Outside the span of the directions, the Gram matrix is assumed to be diagonal.
         """
         rest = np.maximum(self.squares - self.directions**2 @ self.spread, self.SMALLEST_REST * self.squares)
         c = turn.diagonal_of(rest)

@@ -90,8 +90,8 @@ class MeanModel:
     def curvatures(self) -> tuple[FloatArray, FloatArray | None]:
         """Eigenvalues and eigenvectors of the mean Hessian.
 
-        If labels do not couple, or there are more than `EXACT_BELOW`, it is taken as diagonal, and the
-        eigenvectors are None.
+        If labels do not couple, or there are more than `EXACT_BELOW`, the Hessian is treated as diagonal,
+        and the eigenvectors are None.
         """
         diagonal = np.diag(self.hessian)
         coupled = np.abs(self.hessian).sum(axis=1) > diagonal
