@@ -34,6 +34,7 @@ extensions = [
     "name_links",
     "shared_lists",
     "short_types",
+    "source_links",
 ]
 templates_path = ["templates"]
 exclude_patterns = [

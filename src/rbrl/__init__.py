@@ -7,7 +7,14 @@ from rbrl._common import old_names
 from rbrl._version import __version__
 
 if TYPE_CHECKING:
-    from rbrl import datasets, decision, experiments, metrics, selection, solvers
+    from rbrl import datasets as datasets
+    from rbrl import decision as decision
+    from rbrl import experiments as experiments
+    from rbrl import inspection as inspection
+    from rbrl import metrics as metrics
+    from rbrl import selection as selection
+    from rbrl import solvers as solvers
+    from rbrl import splits as splits
     from rbrl.estimators import (
         CPNL,
         MLFE,
@@ -34,9 +41,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
     "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
-    "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision",
-    "evaluate", "experiments", "explain", "info", "label_map", "label_names", "load", "metrics",
-    "predict_sets", "predict_top", "save", "selection", "solvers", "to_onnx",
+    "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "evaluate", "explain",
+    "info", "label_map", "label_names", "load", "predict_sets", "predict_top", "save", "to_onnx",
 ]  # fmt: skip
 
 # Public names of each module. A name or module is imported when it is first used, so that `import rbrl` is fast.
@@ -70,4 +76,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -13,20 +13,21 @@ PAGE = """# Methods
 
 Written by `python -m studies.reproduction.methods`, from the registry in `rbrl.registry`.
 
-A method's name is what plans and the command line call it; its class is imported from `rbrl`. Every class describes its
-model and its parameters, and the pages linked here say more.
+Plans and the command line use the name of a method. In Python, import its class from `rbrl`. The documentation of a class
+describes its model and its parameters. The linked pages have more details.
 
 {methods}
 
 ## In the paper
 
-What the paper searched for each method (its Table 2), the model on its dense data sets and on its text, when its programs
-call a label relevant, and how sure we are that ours is the original; m is the number of features.
+The table lists, for each method of the paper, the grid of its search (Table 2 of the paper), the model on dense data and
+on text, and the rule by which its program calls a label relevant. The last column is our confidence that the implementation
+in rbrl equals the original method. m is the number of features.
 
 {paper}
 
 The same grids are in the plan [paper.toml](../studies/reproduction/plans/paper.toml), and
-`python -m studies.reproduction table2` prints them beside the paper's.
+`python -m studies.reproduction table2` compares them with those of the paper.
 """
 
 KERNEL = "RBF kernel of width 1/m"
@@ -40,7 +41,7 @@ HARD_VOTES = "positive vote; ranked by hard votes, a later label before an earli
 LEARNED = "score at or above a threshold learned from the scores"
 ZERO_LABEL = "score at or above that of the zero label"
 # What the paper says of a method of the registry, or its program does: the model, or base learner, on dense data and on
-# text; when a label is relevant; how sure we are that ours is the original.
+# text; when a label is relevant; our confidence that the implementation equals the original.
 IN_PAPER: dict[str, tuple[str, str, str, str]] = {
     "rbrl": (KERNEL, "linear", NEVER_EMPTY, REPLAYED),
     "brl": (KERNEL, "linear", NEVER_EMPTY, "certain: RBRL without its ranking term"),
@@ -64,7 +65,7 @@ def paper_table() -> Table:
     """Settings of the paper for each of its methods, and our confidence in them."""
     columns = ["method", "searched", "dense", "text", "relevant", "confidence"]
     records = [(m.title, describe_grids(m), *IN_PAPER[m.name]) for m in METHODS if m.grids]
-    titles = ("Method", "Searched", "On dense data", "On text", "A label is relevant by", "How sure we are")
+    titles = ("Method", "Searched", "On dense data", "On text", "A label is relevant by", "Confidence")
     rows = tuple(tuple(word(text) for text in record) for record in records)
     return Table("methods-in-the-paper", "In the paper", titles, rows, pd.DataFrame(records, columns=columns))
 
