@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from rbrl._common.checks import check_choice
 from rbrl._common.typing import LabelNames
-from rbrl.estimators.rbrl import RBRLClassifier
+from rbrl.estimators import RBRLClassifier
 from rbrl.registry import WEIGHTS
 from rbrl.selection.path import Grid, Scorers, SearchData
 from rbrl.selection.path_search import Best, Folds, PathSearchCV, Stage
