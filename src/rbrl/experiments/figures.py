@@ -135,7 +135,13 @@ def plain_powers(*axes: Axis) -> None:
 
 
 def _power(value: float) -> str:
-    """Return the text of a power of ten: 0.01, 1, 100, but 10⁻⁴ and 10⁵."""
+    """Return the text of a power of ten: 0.01, 1, 100, but 10⁻⁴ and 10⁵.
+
+    Examples
+    --------
+    >>> _power(0.001), _power(1e-6), _power(1e4)
+    ('0.001', '10⁻⁶', '10⁴')
+    """
     exponent = round(math.log10(value))
     if abs(exponent) < 4 or not math.isclose(value, 10.0**exponent):
         return f"{value:g}"
@@ -333,7 +339,13 @@ def _draw_name(axes: Axes, scale: _Scale, name: str, rank: float, y: float, on_l
 
 
 def _bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:
-    """Return each bar with the lowest level at which it overlaps no other bar."""
+    """Return each bar with the lowest level at which it overlaps no other bar.
+
+    Examples
+    --------
+    >>> _bar_levels([(1, 3), (2, 5), (4, 6)])
+    [(1, 3, 0), (2, 5, 1), (4, 6, 0)]
+    """
     ends: list[float] = []
     placed = []
     for low, high in spans:

@@ -209,7 +209,13 @@ def as_shown(values: pd.Series, digits: int) -> pd.Series:
 
 
 def best_of(values: pd.Series, greater_is_better: bool, digits: int = TABLE_DECIMALS) -> set[str]:
-    """Return the names of the best values; values that look equal in a table are equal."""
+    """Return the names of the best values; values that look equal in a table are equal.
+
+    Examples
+    --------
+    >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
+    ['br', 'rbrl']
+    """
     shown = as_shown(values.dropna(), digits)
     return set(shown.index[shown == (shown.max() if greater_is_better else shown.min())])
 
