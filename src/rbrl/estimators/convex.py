@@ -60,7 +60,7 @@ class ConvexClassifier(MultiLabelClassifier):
     Attributes
     ----------
     stream_ : dict
-        Summary of the rows of `partial_fit`; see :func:`rbrl.out_of_core.fit.learn_batch`.
+        Summary of the rows of `partial_fit`; see :func:`rbrl.out_of_core.batches.learn_batch`.
     n_samples_seen_ : int
         Number of rows of `partial_fit`, or of a fit of rows in blocks.
     weight_seen_ : float

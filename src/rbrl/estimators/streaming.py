@@ -23,8 +23,8 @@ from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import Block, Blocks, fit_blocks
+from rbrl.out_of_core.batches import learn_batch, streamed_coefficients
 from rbrl.out_of_core.design import Survey
-from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
 from rbrl.scales import intercept_column
 from rbrl.solvers import QuasiNewton, Solution
 from rbrl.targets import SignedTargets, agreed_names, are_label_sets, label_matrix

@@ -1,91 +1,25 @@
-"""Blocks of rows, and sums of functions over them, in this process or on the workers of a Dask cluster."""
+"""Sums of functions over blocks of rows, in this process or on the workers of a Dask cluster."""
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import iadd
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from rbrl._common.environment import import_extra
 from rbrl._common.frames import check_same_rows, column_names, fill_masked_entries, label_values
 from rbrl._common.progress import Passes
-from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
+from rbrl._common.typing import MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.targets import encode_matrix
+from rbrl.out_of_core.block import Block
 
 # Function of a block and other arguments. It returns a tuple of numbers, arrays and lists, which can be added.
 Summand: TypeAlias = Callable[..., tuple[Any, ...]]
 # Number of blocks whose results are added on one worker.
 TREE_BRANCHES = 8
-# Number of scores that are computed at a time, so that they stay in the cache of the processor.
-BLOCK_SLICE_SCORES = 2**18
-
-
-class Block(NamedTuple):
-    """Features, labels and weights of some rows.
-
-    Attributes
-    ----------
-    X : array or sparse matrix (n_rows, n_features)
-        Features.
-    Y : array or sparse matrix (n_rows, n_labels)
-        Labels as the user codes them.
-    name : str
-        Name of the block in error messages.
-    weights : array (n_rows,) or (n_rows, n_labels), or None
-        Weights of rows or of entries; None for weights of 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.out_of_core import Block
-    >>> block = Block(np.eye(3), np.array([[1.0], [0.0], [np.nan]]), "part 1")
-    >>> labels, weights = block.labels()
-    >>> labels.ravel().tolist(), weights is None
-    ([1, -1, 0], True)
-    """
-
-    X: Any
-    Y: Any
-    name: str
-    weights: Any = None
-
-    def labels(self, rows: Any = slice(None)) -> tuple[IntArray, FloatArray | None]:
-        """Return labels in {-1, 0, +1} and the weights; 0 is a missing label or an entry of weight 0.
-
-        Parameters
-        ----------
-        rows : slice or array, default=slice(None)
-
-        Returns
-        -------
-        Y : array (n_rows, n_labels)
-        weights : array (n_rows,) or (n_rows, n_labels), or None
-        """
-        Y = encode_matrix(self.Y[rows])
-        if self.weights is None:
-            return Y, None
-        weights = self.weights[rows]
-        weights = np.asarray(weights.toarray() if issparse(weights) else weights, dtype=np.float64)
-        is_known = (weights if weights.ndim == 2 else weights[:, None]) > 0
-        return np.where(is_known, Y, np.int8(0)), weights
-
-    def slices(self) -> Iterator[tuple[Matrix, IntArray, FloatArray | None]]:
-        """Yield the features, labels in {-1, 0, +1} and weights of a few rows at a time.
-
-        Yields
-        ------
-        X, Y, weights
-        """
-        X = sparse.csr_array(self.X) if issparse(self.X) else np.asarray(self.X)
-        step = max(1, BLOCK_SLICE_SCORES // max(self.Y.shape[1], 1))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
-            yield X[rows], *self.labels(rows)
 
 
 class Blocks(ABC):

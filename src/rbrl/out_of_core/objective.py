@@ -1,111 +1,19 @@
-r"""Loss summed over blocks of rows, in one pass.
+"""The loss and the objective over rows in blocks; one evaluation is one pass over the blocks."""
 
-Scores are linear in the weights, and residuals enter a gradient only through the design. Every operation of a
-solver on matrices with n_samples rows can therefore be done with small matrices, and no matrix with as many
-rows as the data is stored:
-
-.. math:: ZW + (ZD)t = Z(W + Dt), \quad (ZU)V' = Z(UV'), \quad Z'(RV) = (Z'R)V, \quad R'(ZU) = (Z'R)'U.
-"""
-
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rbrl._common.typing import FloatArray
 from rbrl.losses import Loss, Terms
 from rbrl.losses.base import LineValue
-from rbrl.losses.label_graph import LabelCounts, label_counts
-from rbrl.out_of_core.sources import Block
-from rbrl.problem.design import Design, add_adjoint, extended_scores, scores
-
-if TYPE_CHECKING:
-    from rbrl.out_of_core.design import BlockDesign
-
-
-class BlockScores:
-    """Scores Z @ weights, represented by the weights.
-
-    Parameters
-    ----------
-    weights : array (n_columns, n_labels)
-    design : Design
-    sampled : array (n_rows, n_labels), default=None
-        Scores of the rows from which lines are estimated, if they were computed.
-    """
-
-    def __init__(self, weights: FloatArray, design: Design, sampled: FloatArray | None = None) -> None:
-        self.weights = weights
-        self._design = design
-        self.sampled = sampled
-
-    def __len__(self) -> int:
-        return int(self._design.shape[0])
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the scores."""
-        return len(self), self.weights.shape[1]
-
-    def __add__(self, other: Self) -> "BlockScores":
-        sampled = None if self.sampled is None or other.sampled is None else self.sampled + other.sampled
-        return BlockScores(self.weights + other.weights, self._design, sampled)
-
-    def __sub__(self, other: Self) -> "BlockScores":
-        return BlockScores(self.weights - other.weights, self._design)
-
-    def __mul__(self, factors: Any) -> "BlockScores":
-        sampled = None if self.sampled is None else self.sampled * factors
-        return BlockScores(self.weights * factors, self._design, sampled)
-
-    __rmul__ = __mul__
-
-    def __matmul__(self, matrix: FloatArray) -> "BlockScores":
-        return BlockScores(self.weights @ matrix, self._design)
-
-    @property
-    def T(self) -> "_Transposed":
-        """Transposed scores, for products with other scores."""
-        # The design only knows the diagonal of Z'Z.
-        return _Transposed(self.weights, self._design.gram_diagonal[:, None])
-
-
-class BlockResidual:
-    """Residual R, represented by Z'R.
-
-    Parameters
-    ----------
-    adjoint : array (n_columns, n_labels)
-        Product Z'R.
-    """
-
-    def __init__(self, adjoint: FloatArray) -> None:
-        self.adjoint = adjoint
-
-    def __matmul__(self, matrix: FloatArray) -> "BlockResidual":
-        return BlockResidual(self.adjoint @ matrix)
-
-    @property
-    def T(self) -> "_Transposed":
-        """Transposed residual, for products with scores."""
-        return _Transposed(self.adjoint)
-
-    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        """Compute the inner product <R, ZW> as <Z'R, W>."""
-        if function is not np.vdot:
-            return NotImplemented
-        residual, scores = arguments
-        return np.vdot(residual.adjoint, scores.weights)
-
-
-class _Transposed(NamedTuple):
-    """Transposed matrix A', represented by Z'A, which is `factors` times `image`."""
-
-    image: FloatArray
-    factors: FloatArray | float = 1.0
-
-    def __matmul__(self, scores: BlockScores) -> FloatArray:
-        return self.image.T @ (self.factors * scores.weights)
-
+from rbrl.out_of_core.block import evaluate_block, extended_value
+from rbrl.out_of_core.design import BlockDesign, BlockResidual, BlockScores, SummedDesign
+from rbrl.problem.design import last_row_times, scores
+from rbrl.problem.objective import NuclearNorm, Objective, Ridge
+from rbrl.solvers.certificate import DualPoint
+from rbrl.solvers.proof import Proof, prove_sums
 
 # Number of evaluations that are kept, beside that of zero weights, because a solver may return to old weights.
 KEPT_EVALUATIONS = 3
@@ -166,7 +74,7 @@ class BlockLoss:
     4.0
     """
 
-    def __init__(self, loss: Loss, design: "BlockDesign") -> None:
+    def __init__(self, loss: Loss, design: BlockDesign) -> None:
         self.loss = loss
         self.design = design
         self._evaluations: list[Evaluation] = []
@@ -208,7 +116,7 @@ class BlockLoss:
 
     def extended_value(self, coefficients: FloatArray) -> float:
         """Return the loss at these coefficients from scores in extended precision, in one pass."""
-        return float(self.design.blocks.total(_extended_value, self.loss, coefficients)[0])
+        return float(self.design.blocks.total(extended_value, self.loss, coefficients)[0])
 
     def estimate(self, at: BlockScores) -> float:
         """Return the loss of the sample, without a pass."""
@@ -289,7 +197,7 @@ class BlockLoss:
     def _pass_over_blocks(self, W: FloatArray, coefficients: FloatArray) -> Evaluation:
         has_moved = bool(W.any())
         self.design.columns += W.shape[1] * (1 + has_moved)
-        total = self.design.blocks.total(_evaluate_block, self.loss, coefficients)
+        total = self.design.blocks.total(evaluate_block, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
         terms = Terms(value, linear, quadratic, min(reach))
         adjoint = self.design.to_weight_gradient(gradient)
@@ -301,52 +209,72 @@ def _equal(A: FloatArray, B: FloatArray) -> bool:
     return A is B or (np.array_equal(A[:1], B[:1]) and np.array_equal(A, B))
 
 
-def _extended_value(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[float]:
-    """Return the loss of one block from scores in extended precision, in a tuple."""
-    return (sum(loss.value(Y, extended_scores(X, coefficients), weights) for X, Y, weights in block.slices()),)
-
-
-def _evaluate_block(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[Any, ...]:
-    """Return the terms, the gradient, the label Hessian and the sums of an :class:`Evaluation` for one block."""
-    n_labels = coefficients.shape[1]
-    G = np.zeros(coefficients.shape)
-    H = np.zeros((n_labels, n_labels))
-    sums = np.zeros((3, n_labels))
-    value = linear = quadratic = 0.0
-    reach = np.inf
-    has_moved = coefficients.any()
-    for X, Y, weights in block.slices():
-        F = scores(X, coefficients) if has_moved else np.zeros(Y.shape)
-        terms, R = loss.evaluate(Y, F, weights)
-        value += terms.value
-        linear += terms.linear
-        quadratic += terms.quadratic
-        reach = min(reach, terms.reach)
-        add_adjoint(X, R, G)
-        H += loss.label_hessian(Y, F, weights)
-        sums += [np.einsum("ij,ij->j", A, A) for A in (R, loss.rounding_reach(Y, F, weights), F)]
-    return value, linear, quadratic, [reach], G, H, sums
-
-
-def block_projected_gram(block: Block, V: FloatArray) -> tuple[FloatArray]:
-    """Return (XV)'(XV) of one block, with the constant column of the intercept, in a tuple.
+class SummedObjective(Objective):
+    """Objective of which only sums over rows are known.
 
     Parameters
     ----------
-    block : Block
-    V : array (n_features, n_directions)
-
-    Returns
-    -------
-    tuple of an array (n_directions, n_directions)
+    design : SummedDesign
+    n_labels : int
+    loss : BlockLoss or LossAtZero
+        Loss that provides the sums.
+    ridge, nuclear : float
     """
-    total = np.zeros((V.shape[1], V.shape[1]))
-    for X, *_ in block.slices():
-        Z = scores(X, V)
-        total += Z.T @ Z
-    return (total,)
+
+    design: SummedDesign
+
+    def __init__(self, design: SummedDesign, n_labels: int, loss: Any, ridge: float, nuclear: float) -> None:
+        # The labels are in the blocks. This array only has their shape and takes no memory.
+        self.Y = np.broadcast_to(np.int8(0), (design.shape[0], n_labels))
+        self.design = design
+        self.loss = loss
+        self.sample_weight = None
+        self.shape = design.shape[1], n_labels
+        self.ridge = Ridge(float(ridge), design.ridge_weights)
+        self.nuclear = NuclearNorm(float(nuclear))
+
+    def zero_scores(self) -> BlockScores:
+        """Return the scores of zero weights."""
+        return self.design.scores(self.zeros())
 
 
-def block_label_counts(block: Block) -> LabelCounts:
-    """Return the counts of the labels of one block."""
-    return label_counts(*block.labels())
+class BlockObjective(SummedObjective):
+    """Objective over rows in blocks; one evaluation is one pass over the blocks.
+
+    Parameters
+    ----------
+    design : BlockDesign
+    loss : Loss
+    ridge, nuclear : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.out_of_core import BlockDesign, BlockObjective, LocalBlocks
+    >>> design = BlockDesign(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]))
+    >>> objective = BlockObjective(design, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> objective.value(objective.zeros())
+    4.0
+    """
+
+    design: BlockDesign
+    lines_are_exact = False  # lines are estimated on a sample of the rows
+
+    def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
+        super().__init__(design, design.survey.n_labels, BlockLoss(loss, design), ridge, nuclear)
+        self.on_gap = design.blocks.progress.on_gap
+        self.known = design.survey.known > 0
+
+    def prove(self, W: FloatArray, dual_scores: BlockScores) -> Proof:
+        """Return the proof of the gap of coefficients W, from passes that the solver has made."""
+        constant = self.design.constant
+        here, others = self.loss.recall(W, dual_scores)
+        point = DualPoint(here.terms, len(self.Y), here.sums)
+        # The penalties apply to the weight of the constant column, which is the intercept / constant.
+        duals = [
+            (DualPoint(kept.terms, len(self.Y), kept.sums), last_row_times(kept.gradient, constant)) for kept in others
+        ]
+        penalised = last_row_times(W, 1 / constant)
+        extended = partial(self.loss.extended_value, W)
+        return prove_sums(self, np.sqrt(self.design.column_squares), penalised, point, duals, extended)
