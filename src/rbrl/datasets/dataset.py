@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import check_same_rows, fill_masked_entries
+from rbrl._common.frames import as_dense, check_same_rows
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
 from rbrl.datasets.catalogue import Card, canonical_order, row_digests
 from rbrl.datasets.columns import NAME_PREFIXES, Columns, NumberedNames, match_names
@@ -344,7 +344,7 @@ class Dataset:
 
 def _check_matrix(A: Any, rule: str, dtype: type) -> Matrix:
     """Return features as float64, or labels as int8 or, if some are missing, as float32."""
-    A = A if sparse.issparse(A) else np.asarray(fill_masked_entries(A))
+    A = A if sparse.issparse(A) else as_dense(A)
     if A.ndim != 2 or A.dtype.kind not in "biuf":
         raise DataFormatError(f"{rule}; got shape {A.shape} of type {A.dtype}.")
     values = stored_values(A)

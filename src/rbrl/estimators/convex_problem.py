@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.estimators.coefficients import find_nuclear, is_precomputed
+from rbrl.estimators.coefficients import find_nuclear
 from rbrl.estimators.forms import LinearForm, Pose, form_of
 from rbrl.estimators.training_scores import LabelledRows
 from rbrl.losses import Loss
@@ -243,7 +243,7 @@ class ConvexProblem:
     def training_rows(self) -> LabelledRows:
         """Return the rows that are not ignored, with their labels."""
         form = self.form
-        X = form.X[self.rows] if is_precomputed(self.model) else form.observed
+        X = form.X[self.rows] if self.model.kernel == "precomputed" else form.observed
         return LabelledRows(X, self.Y, self.weights, self.counted)
 
     def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:

@@ -17,7 +17,6 @@ from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators.coefficients import (
     apply_feature_map,
     find_nuclear,
-    is_precomputed,
     kernel_parameters,
     kernel_values,
     score_by_kernel,
@@ -106,7 +105,7 @@ class ModelForm(ABC):
         self.n_labels = n_labels
         self.n_problems = n_problems
         has_all_rows = len(rows) == X.shape[0]
-        self.observed = X if has_all_rows or is_precomputed(model) else X[rows]
+        self.observed = X if has_all_rows or model.kernel == "precomputed" else X[rows]
         self._last_design: Design | None = None
 
     @abstractmethod
@@ -232,6 +231,7 @@ class LinearForm(ModelForm):
     """Weights of the features in `coef_`, and `intercept_`."""
 
     is_linear = True
+    gamma = None
     # The nuclear norm is that of the weights.
     has_row_design = True
 
@@ -299,14 +299,14 @@ class KernelForm(ModelForm):
 
     def basis(self, X: Matrix, constant: float) -> Any:
         """Return the kernel values with the rows that are not ignored."""
-        if is_precomputed(self.model):
+        if self.model.kernel == "precomputed":
             return kernel_values(self.model, X[:, self.rows] if len(self.rows) < X.shape[1] else X)
         return kernel_values(self.model, X, self.observed, self.gamma)
 
     def make_row_design(self, constant: float) -> AscentDesign:
         """Return the design over the kernel matrix, which is not decomposed."""
         model = self.model
-        if is_precomputed(model) or callable(model.kernel):
+        if model.kernel == "precomputed" or callable(model.kernel):
             K = self._kernel_matrix()
             check_semidefinite(K)
             return KernelDesign(K)
@@ -347,7 +347,7 @@ class KernelForm(ModelForm):
         if design is not None:
             return super().count_parameters(ridge, design)
         rows = self.rows[choose_spectrum_rows(len(self.rows))]
-        X = self.X[np.ix_(rows, rows)] if is_precomputed(self.model) else self.X[rows]
+        X = self.X[np.ix_(rows, rows)] if self.model.kernel == "precomputed" else self.X[rows]
         return estimate_kernel_parameters(kernel_values(self.model, X, gamma=self.gamma), ridge, self.n_counted)
 
 

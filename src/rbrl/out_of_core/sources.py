@@ -214,7 +214,8 @@ def _make_block(part: Any, name: str) -> Block:
     """Return the block of a part (X, Y) or (X, Y, weights)."""
     X, Y, *weights = part
     check_same_rows(X=X, Y=Y)
-    return Block(fill_masked_entries(X), label_values(Y).values, name, *weights)
+    X = fill_masked_entries(X) if np.ma.isMaskedArray(X) else X
+    return Block(X, label_values(Y).values, name, *weights)
 
 
 def _as_dask_array(name: str, data: Any) -> Any:

@@ -350,11 +350,17 @@ def _build_proof(
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
     """
-    n_terms, sizes = rounding or (len(W), None)
+    n_terms, score_sizes = rounding or (len(W), None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
-    in_scores = unit * _sum_products(norms, W, here.sizes + pull)
-    if sizes is not None and in_scores > DOUBTFUL * value:
-        in_scores = unit * float(sizes() @ (here.sizes + pull))
+    sizes = here.sizes + pull
+    products = 0.0
+    step = max(1, block_size(W.size) // max(W.shape[1], 1))
+    for start in range(0, len(W), step):
+        part = slice(start, start + step)
+        products += float(norms[part] @ (np.abs(W[part]) @ sizes))
+    in_scores = unit * products
+    if score_sizes is not None and in_scores > DOUBTFUL * value:
+        in_scores = unit * float(score_sizes() @ sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
     doubt = in_scores + in_loss + PRODUCT_ROUNDING * np.sqrt(objective.Y.size) * value
     # The bound of the gap takes the errors of all rows to be in the worst direction. They are
@@ -364,13 +370,3 @@ def _build_proof(
         # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)
-
-
-def _sum_products(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
-    """Return the product norms' |W| sizes, computed in blocks of rows of W."""
-    total = 0.0
-    step = max(1, block_size(W.size) // max(W.shape[1], 1))
-    for start in range(0, len(W), step):
-        part = slice(start, start + step)
-        total += float(norms[part] @ (np.abs(W[part]) @ sizes))
-    return total
