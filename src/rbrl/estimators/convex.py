@@ -21,7 +21,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, should_fill_empty_rows
 from rbrl.estimators.coefficients import check_kernel, find_nuclear, stored_weights
-from rbrl.estimators.convex_problem import ConvexProblem, check_solver
+from rbrl.estimators.convex_problem import ConvexProblem, solver_of
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import ClassWeight, check_class_weight, check_classes, find_entries, warn_of_missing_labels
 from rbrl.estimators.forms import form_of
@@ -435,7 +435,7 @@ class ConvexClassifier(MultiLabelClassifier):
         if self.class_weight is not None:
             check_class_weight(owner, self.class_weight)
         check_kernel(self)
-        check_solver(self)
+        solver_of(self)
 
 
 def _count_rank(sigma: FloatArray) -> int:

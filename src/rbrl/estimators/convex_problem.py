@@ -264,7 +264,7 @@ class ConvexProblem:
 
 
 def solver_of(model: "ConvexClassifier") -> Solver:
-    """Return the solver that the parameters of a classifier name.
+    """Return the solver that the parameters `solver` and `max_rank` of a classifier name, after their checks.
 
     Parameters
     ----------
@@ -274,28 +274,22 @@ def solver_of(model: "ConvexClassifier") -> Solver:
     -------
     Solver
     """
-    if model.max_rank is not None:
-        return LowRank(model.max_rank)
-    by_name: dict[str, Any] = SOLVERS
-    return by_name[model.solver]() if isinstance(model.solver, str) else model.solver
-
-
-def check_solver(model: "ConvexClassifier") -> None:
-    """Check the parameters `solver` and `max_rank` of a classifier."""
     owner = type(model).__name__
-    if isinstance(model.solver, str):
-        check_choice(owner, "solver", model.solver, tuple(SOLVERS))
-    elif not hasattr(model.solver, "solve"):
+    solver = model.solver
+    if isinstance(solver, str):
+        check_choice(owner, "solver", solver, tuple(SOLVERS))
+    elif not hasattr(solver, "solve"):
+        raise ValueError(f"The solver parameter of {owner} must be a name or a solver object. Got {solver!r} instead.")
+    if model.max_rank is None:
+        by_name: dict[str, Any] = SOLVERS
+        return by_name[solver]() if isinstance(solver, str) else solver
+    check_number(owner, "max_rank", model.max_rank, low=1, integer=True)
+    if not (isinstance(solver, str) and solver in ("auto", "low-rank")):
         raise ValueError(
-            f"The solver parameter of {owner} must be a name or a solver object. Got {model.solver!r} instead."
+            f"With max_rank={model.max_rank}, {owner} is solved in factors. Got solver={solver!r}; leave it at 'auto', or "
+            "set max_rank=None."
         )
-    if model.max_rank is not None:
-        check_number(owner, "max_rank", model.max_rank, low=1, integer=True)
-        if not (isinstance(model.solver, str) and model.solver in ("auto", "low-rank")):
-            raise ValueError(
-                f"With max_rank={model.max_rank}, {owner} is solved in factors. Got solver={model.solver!r}; leave it at "
-                "'auto', or set max_rank=None."
-            )
+    return LowRank(model.max_rank)
 
 
 def observed_rows(

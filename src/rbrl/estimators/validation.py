@@ -129,7 +129,8 @@ def check_training_data(
         columns = replace(X.columns, label_names=names)
         X, labels = X.X, X.Y
     else:
-        check_same_rows(X=X, y=y, sample_weight=sample_weight)
+        if not (isinstance(y, np.ndarray) and sample_weight is None):
+            check_same_rows(X=X, y=y, sample_weight=sample_weight)
         labels, names = label_matrix(y, model.label_names)
         columns = Columns(label_names=names)
     if sample_weight is not None:

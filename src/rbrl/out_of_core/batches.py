@@ -102,7 +102,8 @@ class LossAtZero:
 
     def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
         """Return the terms and the residual at zero scores."""
-        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.to_weight_gradient(self._sums.adjoint))
+        adjoint = self._design.to_weight_gradient(last_row_times(self._sums.adjoint, self._design.constant))
+        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(adjoint)
 
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
         """Return the sum of the generalised Hessians at zero scores, scaled to the number of rows of the design."""

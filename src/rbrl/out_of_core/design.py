@@ -155,10 +155,6 @@ class SummedDesign(Design):
         """Return Z' @ R, which was computed together with the loss."""
         return R.adjoint
 
-    def to_weight_gradient(self, G: FloatArray) -> FloatArray:
-        """Return the gradient in the coordinates for a gradient G in the coefficients."""
-        return super().to_weight_gradient(last_row_times(G, self.constant))
-
 
 class BlockDesign(SummedDesign):
     r"""Design of a linear model over rows in blocks.
@@ -287,7 +283,8 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     >>> survey.n_samples, survey.n_labels, survey.gram.shape
     (4, 2, (3, 3))
     """
-    if len(blocks) == 0:
+    n_blocks = blocks.n_blocks
+    if n_blocks == 0:
         raise ValueError("fit needs at least one block of rows. Got 0 blocks.")
     n_features, n_labels, name, label_type, sparse_labels, sparse_features, shift = blocks.apply_to_first(
         describe_columns
@@ -297,12 +294,12 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
         survey_block,
         (n_features, n_labels, name),
         n_features <= largest_gram,
-        max(1, -(-n_rows // len(blocks))),
+        max(1, -(-n_rows // n_blocks)),
         shift,
     )
     n_samples, n_entries, gram, sums, empty_weight, *weighted_sums, zeros, minus_ones, known, samples = totals
     if n_samples == 0:
-        raise ValueError(f"fit needs at least one row. Got {len(blocks)} empty blocks.")
+        raise ValueError(f"fit needs at least one row. Got {n_blocks} empty blocks.")
     if not known.any():
         raise InvalidLabelsError(f"No label of any of the {n_samples} rows is known: all are NaN or have weight 0.")
     if zeros and minus_ones:

@@ -1,6 +1,7 @@
 """Fit of a linear model to rows in blocks."""
 
 from collections.abc import Callable
+from contextlib import closing
 
 import numpy as np
 
@@ -67,7 +68,8 @@ def fit_blocks(
     (60, (9, 4), True)
     """
     display = display_for(bool(verbose), patience=PATIENCE_SECONDS)
-    with Passes(tol, display, callback) as blocks.progress:
+    blocks.progress = Passes(tol, display, callback)
+    with closing(display):
         survey = take_survey(blocks)
         weight = survey.scales.ridge() if isinstance(ridge, str) else float(ridge)
         design = BlockDesign(blocks, intercept, intercept_column(weight, intercept_ridge), survey)

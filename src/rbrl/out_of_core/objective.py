@@ -200,7 +200,7 @@ class BlockLoss:
         total = self.design.blocks.total(evaluate_block, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
         terms = Terms(value, linear, quadratic, min(reach))
-        adjoint = self.design.to_weight_gradient(gradient)
+        adjoint = self.design.to_weight_gradient(last_row_times(gradient, self.design.constant))
         return Evaluation(W, terms, adjoint, hessian, coefficients, gradient, has_moved, sums)
 
 
@@ -235,7 +235,7 @@ class SummedObjective(Objective):
 
     def zero_scores(self) -> BlockScores:
         """Return the scores of zero weights."""
-        return self.design.scores(self.zeros())
+        return self.design.scores(np.zeros(self.shape))
 
 
 class BlockObjective(SummedObjective):

@@ -85,11 +85,6 @@ class Blocks(ABC):
         """Return ``function(block, *arguments)`` of the first block, computed where the block is."""
 
 
-def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Add two tuples member by member; the arrays and lists of the first tuple are reused."""
-    return tuple(map(iadd, one, other))
-
-
 class LocalBlocks(Blocks):
     """Sequence of parts, such as `rbrl.datasets.Shards` or a list, which are read one at a time.
 
@@ -122,7 +117,7 @@ class LocalBlocks(Blocks):
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             part = function(self._read(i), *arguments)
-            result = _add(result, part) if result else part
+            result = tuple(map(iadd, result, part)) if result else part
             self.progress.advance(i + 1, self.n_blocks)
         return result
 
@@ -133,9 +128,9 @@ class LocalBlocks(Blocks):
     def _read(self, i: int) -> Block:
         start = time.perf_counter()
         part = self._parts[i]
-        names = getattr(self._parts, "names", None)
+        paths = getattr(self._parts, "paths", None)
         self.reading_seconds += time.perf_counter() - start
-        return _make_block(part, names[i] if names else f"part {i}")
+        return _make_block(part, str(paths[i]) if paths else f"part {i}")
 
 
 class DaskBlocks(Blocks):
@@ -213,7 +208,8 @@ class DaskBlocks(Blocks):
 def _make_block(part: Any, name: str) -> Block:
     """Return the block of a part (X, Y) or (X, Y, weights)."""
     X, Y, *weights = part
-    check_same_rows(X=X, Y=Y)
+    if hasattr(X, "iloc"):
+        check_same_rows(X=X, Y=Y)
     X = fill_masked_entries(X) if np.ma.isMaskedArray(X) else X
     return Block(X, label_values(Y).values, name, *weights)
 
@@ -246,7 +242,7 @@ def _check_same_rows(name: str, X_rows: tuple[float, ...], rows: tuple[float, ..
 def _add_all(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Add the results of other tasks; the first one is copied, because tasks must not change their inputs."""
     first = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
-    return reduce(_add, results[1:], first)
+    return reduce(lambda total, result: tuple(map(iadd, total, result)), results[1:], first)
 
 
 def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any = None) -> Blocks | None:
@@ -277,15 +273,15 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     is_dask = {type(value).__module__.partition(".")[0] for value in parts or [X]} <= {"dask", "distributed"}
     blocks: Blocks
     if is_dask and parts:
-        blocks = DaskBlocks(_refuse_labels(X, y))
+        blocks = DaskBlocks(X)
     elif is_dask:
         blocks = DaskBlocks.from_arrays(X, y, sample_weight, label_mask)
-        sample_weight = label_mask = None
         blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
+        return blocks
     elif isinstance(X, Blocks):
-        blocks = _refuse_labels(X, y)
+        blocks = X
     elif isinstance(X, Shards) or (parts and _are_parts(parts)):
-        blocks = LocalBlocks(_refuse_labels(X, y))
+        blocks = LocalBlocks(X)
         blocks.columns = X.read(0).columns if isinstance(X, Shards) and len(X) else None
     elif isinstance(X, Iterator):
         raise ValueError(
@@ -294,6 +290,10 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
         )
     else:
         return None
+    if y is not None:
+        raise ValueError(
+            f"y must be None for blocks of rows, which contain their labels. Got y of type {type(y).__name__}."
+        )
     for name, value in {"sample_weight": sample_weight, "label_mask": label_mask}.items():
         if value is not None:
             raise ValueError(
@@ -324,12 +324,3 @@ def _are_parts(parts: Sequence[Any]) -> bool:
     """Tell whether all parts are tuples (X, Y) or (X, Y, weights)."""
     tuples = all(isinstance(part, tuple) and len(part) in (2, 3) for part in parts)
     return tuples and all(len(getattr(side, "shape", ())) == 2 for part in parts for side in part[:2])
-
-
-def _refuse_labels(blocks: Any, y: Any) -> Any:
-    """Return the blocks; raise ValueError if `fit` was given y as well."""
-    if y is not None:
-        raise ValueError(
-            f"y must be None for blocks of rows, which contain their labels. Got y of type {type(y).__name__}."
-        )
-    return blocks

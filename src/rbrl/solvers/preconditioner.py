@@ -81,7 +81,8 @@ class MeanModel:
     """
 
     def __init__(self, objective: Objective, scores: FloatArray) -> None:
-        self.hessian = objective.loss.label_hessian(objective.Y, scores, objective.sample_weight) / len(scores)
+        Y = objective.Y
+        self.hessian = objective.loss.label_hessian(Y, scores, objective.sample_weight) / len(Y)
         self._gram = objective.design.gram_diagonal
         r = objective.ridge.row_weights
         self.ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])

@@ -201,11 +201,15 @@ def prove_sums(
     value = here.loss.value + 0.5 * objective.ridge.weight * square
     if sigma is not None:
         value += objective.nuclear.weight * float(sigma.sum())
-    bounds = [_rounded_bound(objective, B, dual.loss, G, Blur(scales, dual.blur), value) for dual, G in duals]
+    has_quick_bound = objective.nuclear.weight and objective.ridge.weight and isinstance(r, float)
+    bounds = []
+    for dual, G in duals:
+        terms = objective, B, dual.loss, G, Blur(scales, dual.blur)
+        bounds.append(_quick_bound(*terms, value) if has_quick_bound else lower_bound(*terms))
     return _build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
 
 
-def _rounded_bound(
+def _quick_bound(
     objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur, value: float
 ) -> float:
     """Return a lower bound that rounding cannot have raised.
@@ -213,8 +217,6 @@ def _rounded_bound(
     It is the quick bound of :func:`weights_bound` if that is nearly the best one. `value` is the
     objective at W.
     """
-    if not (objective.nuclear.weight and objective.ridge.weight and isinstance(objective.ridge.row_weights, float)):
-        return lower_bound(objective, W, loss, adjoint, blur)
     quick = weights_bound(objective, W, loss, adjoint, blur)
     best = lower_bound(objective, W, loss, adjoint)
     return quick if best - quick <= NEARLY * (value - best) else lower_bound(objective, W, loss, adjoint, blur)

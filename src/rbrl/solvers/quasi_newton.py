@@ -148,27 +148,27 @@ class QuasiNewtonRun(Run):
 
     def run(self, start: Start, scores: Any = None) -> SolverResult:
         """Minimise from `start`, or by default from the minimiser of the mean model; return the result."""
-        self.begin(start, scores)
-        while not self.is_finished() and self.objective.evaluations < self.max_evaluations:
-            if self.is_factored_round_due():
+        settings = self.settings
+        objective = self.objective
+        W, scores = first_point(objective, start, scores)
+        self.direction = LBFGSDirection(
+            objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
+        )
+        self.accept_iterate(Iterate(objective, W, scores, max(self.tol, settings.smoothing_share)))
+        # Without a nuclear norm, no singular value vanishes.
+        has_nuclear_norm = self.now.nuclear is not None
+        while not self.is_finished() and objective.evaluations < self.max_evaluations:
+            if has_nuclear_norm and self.is_factored_round_due():
                 self.run_factored_round()
                 continue
             if self.is_slow():
-                self.switch_direction(self.settings.newton)
+                self.switch_direction(settings.newton)
             elif self.newton is not None and self.has_stalled():
                 self.switch_direction(None)
             self.take_step()
-        self.truncate_singular_values()
+        if has_nuclear_norm:
+            self.truncate_singular_values()
         return self.result("The quasi-Newton solver", self.now.W, self.gap() <= self.tol)
-
-    def begin(self, start: Start, scores: Any = None) -> None:
-        """Accept the first iterate."""
-        settings = self.settings
-        W, scores = first_point(self.objective, start, scores)
-        self.direction = LBFGSDirection(
-            self.objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
-        )
-        self.accept_iterate(Iterate(self.objective, W, scores, max(self.tol, settings.smoothing_share)))
 
     def accept_iterate(self, iterate: Iterate) -> None:
         """Record and certify a new iterate, and remember the step to it."""
@@ -256,8 +256,6 @@ class QuasiNewtonRun(Run):
         That may cost a tenth of `tol`, and must not cost the certificate.
         """
         objective, W, bound = self.objective, self.now.W, self.bound.value
-        if self.now.nuclear is None:
-            return
         # The Gram matrix of the iterate blurs the smallest singular values. The result has the exact ones.
         exact: Any = objective.at(W, self.now.scores)
         limit = exact.value + 0.1 * self.tol * bound
