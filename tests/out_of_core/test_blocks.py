@@ -208,7 +208,7 @@ def test_only_a_few_points_are_remembered():
     _, blocks = pair()
     for k in range(6):
         blocks.at((k + 1.0) * weights(blocks.design))
-    assert len(blocks.loss._evaluations) == 3
+    assert len(blocks.loss.evaluations) == 3
     assert isinstance(blocks.loss, BlockLoss)
 
 

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -196,6 +197,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+@dataclass
 class Passes:
     """Passes of a fit over its rows, and the latest certified gap.
 
@@ -219,17 +221,14 @@ class Passes:
     'pass 1, certified gap 5.0e-01'
     """
 
-    def __init__(
-        self, tol: float, display: Display | None = None, callback: Callable[[float], bool] | None = None
-    ) -> None:
-        self.display = display or Display()
-        self._start = time.perf_counter()
-        self.tol = tol
-        self.callback = callback
-        self.n_passes = 0
-        self.gap = math.inf
-        self._share = 0.0
-        self._gaps: list[tuple[int, float]] = []  # number of passes and logarithm of the gap
+    tol: float
+    display: Display = field(default_factory=Display)
+    callback: Callable[[float], bool] | None = None
+    n_passes: int = field(default=0, init=False)
+    gap: float = field(default=math.inf, init=False)
+    _share: float = field(default=0.0, init=False)
+    _gaps: list[tuple[int, float]] = field(default_factory=list, init=False)  # passes, and logarithm of the gap
+    _start: float = field(default_factory=time.perf_counter, init=False)
 
     def advance(self, n_done: int, n_blocks: int) -> None:
         """Count blocks of the current pass.

@@ -115,9 +115,14 @@ def survey_block(
     empty_weight = float(row_weights[~(Y > 0).any(axis=1)].sum())
     weighted_sums = float(row_weights.sum()), *shifted_sums(X[kept], shift, row_weights[kept])
     names = [block.name] * has_zeros, [block.name] * has_minus_ones
-    sample = _take_sample(X, Y, weights, sample_rows)
+    # The sample has rows at equal distances. Each stands for `multiplicity` rows.
+    n = X.shape[0]
+    rows = np.unique(np.linspace(0, n - 1, min(n, sample_rows)).round().astype(np.int64)) if n else np.arange(0)
+    multiplicity = n / max(len(rows), 1)
+    multiplicities = np.full(len(rows), multiplicity)
+    sample = X[rows], Y[rows], multiplicities, multiplicities if weights is None else multiplicity * weights[rows]
     n_known = np.count_nonzero(Y, axis=0)
-    return X.shape[0], entries.size, gram, sums, empty_weight, *weighted_sums, *names, n_known, [sample]
+    return n, entries.size, gram, sums, empty_weight, *weighted_sums, *names, n_known, [sample]
 
 
 def _check_matrices(block: Block) -> None:
@@ -156,17 +161,6 @@ def _label_values(block: Block) -> tuple[bool, bool]:
         raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
     implied = sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)
     return bool(implied or 0 in values), bool(-1 in values)
-
-
-def _take_sample(
-    X: Matrix, Y: IntArray, weights: FloatArray | None, n_rows: int
-) -> tuple[Matrix, IntArray, FloatArray, FloatArray]:
-    """Return rows at equal distances, the number of rows that each represents, and their weights times it."""
-    n = X.shape[0]
-    rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).round().astype(np.int64)) if n else np.arange(0)
-    multiplicity = n / max(len(rows), 1)
-    multiplicities = np.full(len(rows), multiplicity)
-    return X[rows], Y[rows], multiplicities, multiplicities if weights is None else multiplicity * weights[rows]
 
 
 def extended_value(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[float]:

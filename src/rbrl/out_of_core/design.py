@@ -306,18 +306,14 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
         raise InvalidLabelsError(
             f"Labels must be 0/1 everywhere or -1/+1 everywhere. Got 0 in {zeros[0]}, and -1 in {minus_ones[0]}."
         )
-    return Survey(
-        n_samples=n_samples, n_features=n_features, n_labels=n_labels, n_entries=n_entries,
-        low=-1 if minus_ones else 0, label_type=label_type, sparse_labels=sparse_labels, known=known,
-        gram=gram, sums=sums, scales=ColumnScales.from_sums(*weighted_sums),
-        empty_share=empty_weight / weighted_sums[0], sparse_features=sparse_features, sample=_join_samples(samples),
-    )  # fmt: skip
-
-
-def _join_samples(samples: list[Any]) -> tuple[Matrix, Array, FloatArray, FloatArray]:
-    """Return the samples of all blocks as one; weights become weights of entries if a block has such weights."""
     X, Y, multiplicities, weights = zip(*samples)
     if any(w.ndim == 2 for w in weights):
         weights = tuple(w if w.ndim == 2 else np.broadcast_to(w[:, None], y.shape) for w, y in zip(weights, Y))
     stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
-    return stack(X), np.vstack(Y), np.concatenate(multiplicities), np.concatenate(weights)
+    sample = stack(X), np.vstack(Y), np.concatenate(multiplicities), np.concatenate(weights)
+    return Survey(
+        n_samples=n_samples, n_features=n_features, n_labels=n_labels, n_entries=n_entries,
+        low=-1 if minus_ones else 0, label_type=label_type, sparse_labels=sparse_labels, known=known,
+        gram=gram, sums=sums, scales=ColumnScales.from_sums(*weighted_sums),
+        empty_share=empty_weight / weighted_sums[0], sparse_features=sparse_features, sample=sample,
+    )  # fmt: skip

@@ -77,7 +77,7 @@ class BlockLoss:
     def __init__(self, loss: Loss, design: BlockDesign) -> None:
         self.loss = loss
         self.design = design
-        self._evaluations: list[Evaluation] = []
+        self.evaluations: list[Evaluation] = []
         self._line: tuple[Any, ...] | None = None
         X, Y, _, weights = design.sample
         rows = slice(None, None, max(1, -(-Y.size // LINE_SCORES)))
@@ -91,28 +91,6 @@ class BlockLoss:
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
         """Return the sum of the generalised Hessians of the rows, from the pass of `evaluate`."""
         return self._evaluate_at(at.weights).label_hessian
-
-    def recall(self, coefficients: FloatArray, dual: BlockScores) -> tuple[Evaluation, list[Evaluation]]:
-        """Return the evaluation at these coefficients, and those that may prove the best lower bound.
-
-        The first costs a pass only if the solver did not end at these coefficients. The second is the
-        evaluation at the dual scores, or all kept evaluations if that one was dropped.
-
-        Parameters
-        ----------
-        coefficients : array (n_features, n_labels)
-        dual : BlockScores
-
-        Returns
-        -------
-        here : Evaluation
-        others : list of Evaluation
-        """
-        here = [kept for kept in self._evaluations if _equal(kept.coefficients, coefficients)]
-        best = [kept for kept in self._evaluations if _equal(kept.weights, dual.weights)]
-        if not here:
-            here = [self._pass_over_blocks(self.design.weights(coefficients), coefficients)]
-        return here[0], best or self._evaluations
 
     def extended_value(self, coefficients: FloatArray) -> float:
         """Return the loss at these coefficients from scores in extended precision, in one pass."""
@@ -184,17 +162,18 @@ class BlockLoss:
 
     def _evaluate_at(self, W: FloatArray) -> Evaluation:
         """Return the evaluation at these weights, and keep it."""
-        for kept in self._evaluations:
+        for kept in self.evaluations:
             if _equal(kept.weights, W):
                 return kept
-        new = self._pass_over_blocks(W, self.design.coefficients(W))
-        all_evaluations = [new, *self._evaluations]
+        new = self.pass_over_blocks(W, self.design.coefficients(W))
+        all_evaluations = [new, *self.evaluations]
         moved = [kept for kept in all_evaluations if kept.has_moved]
         at_zero = [kept for kept in all_evaluations if not kept.has_moved]
-        self._evaluations = [*moved[:KEPT_EVALUATIONS], *at_zero]
+        self.evaluations = [*moved[:KEPT_EVALUATIONS], *at_zero]
         return new
 
-    def _pass_over_blocks(self, W: FloatArray, coefficients: FloatArray) -> Evaluation:
+    def pass_over_blocks(self, W: FloatArray, coefficients: FloatArray) -> Evaluation:
+        """Return the evaluation at weights whose coefficients are given, in one pass."""
         has_moved = bool(W.any())
         self.design.columns += W.shape[1] * (1 + has_moved)
         total = self.design.blocks.total(evaluate_block, self.loss, coefficients)
@@ -269,7 +248,11 @@ class BlockObjective(SummedObjective):
     def prove(self, W: FloatArray, dual_scores: BlockScores) -> Proof:
         """Return the proof of the gap of coefficients W, from passes that the solver has made."""
         constant = self.design.constant
-        here, others = self.loss.recall(W, dual_scores)
+        evaluations = self.loss.evaluations
+        at_W = [kept for kept in evaluations if _equal(kept.coefficients, W)]
+        # The best lower bound is that at the dual scores. If their evaluation was dropped, all kept ones are tried.
+        others = [kept for kept in evaluations if _equal(kept.weights, dual_scores.weights)] or evaluations
+        here = at_W[0] if at_W else self.loss.pass_over_blocks(self.design.weights(W), W)
         point = DualPoint(here.terms, len(self.Y), here.sums)
         # The penalties apply to the weight of the constant column, which is the intercept / constant.
         duals = [

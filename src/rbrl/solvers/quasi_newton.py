@@ -119,7 +119,7 @@ class QuasiNewton:
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
     ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
-        return QuasiNewtonRun(objective, self, tol, max_iter).run(start, scores)
+        return QuasiNewtonRun(objective, self, start, tol, max_iter, scores).run()
 
 
 class QuasiNewtonRun(Run):
@@ -129,14 +129,19 @@ class QuasiNewtonRun(Run):
     ----------
     objective : Objective
     settings : QuasiNewton
+    start : array (n_columns, n_labels) or None
+        First weights; None means the minimiser of the mean model.
     tol : float
     max_iter : int
+    scores : array (n_samples, n_labels), default=None
+        Scores of `start`, if they are known.
     """
 
     now: Iterate
-    direction: LBFGSDirection
 
-    def __init__(self, objective: Objective, settings: QuasiNewton, tol: float, max_iter: int) -> None:
+    def __init__(
+        self, objective: Objective, settings: QuasiNewton, start: Start, tol: float, max_iter: int, scores: Any = None
+    ) -> None:
         super().__init__(objective, tol, max_iter)
         self.settings = settings
         self.newton: NewtonDirection | None = None
@@ -145,16 +150,16 @@ class QuasiNewtonRun(Run):
         is_small = objective.Y.size <= settings.small_size
         each = settings.evaluations_per_iteration * (2.0 if is_small else 1.0)
         self.max_evaluations = each * max_iter + objective.evaluations
-
-    def run(self, start: Start, scores: Any = None) -> SolverResult:
-        """Minimise from `start`, or by default from the minimiser of the mean model; return the result."""
-        settings = self.settings
-        objective = self.objective
         W, scores = first_point(objective, start, scores)
         self.direction = LBFGSDirection(
             objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
         )
         self.accept_iterate(Iterate(objective, W, scores, max(self.tol, settings.smoothing_share)))
+
+    def run(self) -> SolverResult:
+        """Minimise until the gap is at most the tolerance; return the result."""
+        settings = self.settings
+        objective = self.objective
         # Without a nuclear norm, no singular value vanishes.
         has_nuclear_norm = self.now.nuclear is not None
         while not self.is_finished() and objective.evaluations < self.max_evaluations:
