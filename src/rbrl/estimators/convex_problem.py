@@ -84,7 +84,9 @@ class ConvexProblem:
         self.rows, self.weights = observed_rows(weights, len(Y), Y)
         self.Y = Y if len(self.rows) == len(Y) else Y[self.rows]
         self.counted = None if counted is None else counted[self.rows]
-        self.form = form_of(model)(model, X, self.rows, self.counted, Y.shape[1], n_problems)
+        is_whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
+        observed = X if is_whole else X[self.rows]
+        self.form = form_of(model)(model, X, self.rows, observed, self.counted, Y.shape[1], n_problems)
 
     @property
     def ridge(self) -> float:
