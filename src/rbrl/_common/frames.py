@@ -77,7 +77,7 @@ def fill_masked_entries(values: Any) -> Any:
 
 
 def as_dense(matrix: Any) -> Array:
-    """Return a matrix of any form as a dense array, with NaN for masked entries.
+    """Return a matrix of any form as a dense array, with NaN for masked entries; an array is not copied.
 
     Parameters
     ----------
@@ -92,7 +92,9 @@ def as_dense(matrix: Any) -> Array:
     >>> as_dense(sparse.csr_array([[0, 2]]))
     array([[0, 2]])
     """
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(fill_masked_entries(matrix))
+    if isinstance(matrix, np.ma.MaskedArray):
+        return np.asarray(fill_masked_entries(matrix))
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
 def check_no_mask(**arguments: Any) -> None:
@@ -226,7 +228,7 @@ def label_values(y: Any) -> LabelValues:
     """Return labels of any form as an array or a CSR matrix.
 
     Numbers in arrays of objects, such as pandas columns that can hold NA, become numeric arrays. A masked
-    entry, None and NA become NaN.
+    entry, None and NA become NaN. An array of numbers is not copied.
 
     Parameters
     ----------
@@ -254,7 +256,7 @@ def label_values(y: Any) -> LabelValues:
         return LabelValues(rows, y.dtype, type(rows))
     if isinstance(y, np.ma.MaskedArray) and y.dtype.kind != "O":
         return LabelValues(fill_masked_entries(y), y.dtype)
-    values = np.asarray(fill_masked_entries(y))
+    values = as_dense(y)
     found = _convert_objects(values) if values.dtype.kind == "O" else LabelValues(values, values.dtype)
     declared = _declared_type(y) if found.values.dtype.kind in "biuf" else None
     return found if declared is None else found._replace(dtype=declared)
@@ -262,6 +264,8 @@ def label_values(y: Any) -> LabelValues:
 
 def missing_entries(values: Any) -> BoolArray | None:
     """Return the mask of the missing labels of a matrix, or None if no label is missing.
+
+    Only dense matrices of floats can have missing labels. The result for other labels is None.
 
     Parameters
     ----------

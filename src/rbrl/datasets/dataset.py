@@ -1,17 +1,27 @@
-"""`Dataset`: features, labels, the names of both, and the splits that the source provides."""
+"""`Dataset`: features, labels, the names of both, and the splits that the source provides.
 
+Copies of the same data set differ in the order of rows, in storage and in number types. The *content*
+of a row is a string of little-endian 64-bit words: the number of its relevant labels, the number of
+its non-zero features, the indexes of both, and the values of these features as floats (all NaNs are
+equal). The *digest* of a row is the SHA-256 of its content. The canonical order sorts rows by digest.
+The content hash is the SHA-256 of the sizes followed by the sorted digests.
+"""
+
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import check_same_rows, fill_masked_entries
+from rbrl._common.frames import as_dense, check_same_rows
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
-from rbrl.datasets.catalogue import Card, canonical_order, row_digests
 from rbrl.datasets.columns import NAME_PREFIXES, Columns, NumberedNames, match_names
 from rbrl.exceptions import DataFormatError
+
+if TYPE_CHECKING:
+    from rbrl.datasets.catalogue import Card
 
 Split = tuple[IntArray, IntArray]
 
@@ -65,7 +75,6 @@ class Dataset:
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
         Features, stored as float64, dense or as a `scipy.sparse.csr_array`. A missing value is NaN.
-        Arrays that have this form already are not copied.
     Y : ndarray or sparse array of shape (n_samples, n_labels)
         Labels 0 and 1, stored as int8, dense or as a `csr_array`. A missing label is NaN; then Y is
         dense and of type float32.
@@ -102,7 +111,7 @@ class Dataset:
     description: str
     splits: Mapping[str, Split]
     categorical_index: IntArray
-    card: Card | None
+    card: "Card | None"
     first_feature: int | None
     first_label: int | None
     ignored: Sequence[str]
@@ -112,22 +121,23 @@ class Dataset:
         self, X: MatrixLike, Y: MatrixLike, feature_names: Iterable[object] | None = None,
         label_names: Iterable[object] | None = None, name: str = "data", description: str = "",
         splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None, categorical_index: ArrayLike = (),
-        card: Card | None = None, first_feature: int | None = None, first_label: int | None = None,
+        card: "Card | None" = None, first_feature: int | None = None, first_label: int | None = None,
         ignored: Sequence[str] = (), label_words: Mapping[str, int] | None = None,
     ):  # fmt: skip
-        check_same_rows(X=X, Y=Y)
+        if hasattr(X, "iloc"):
+            check_same_rows(X=X, Y=Y)
         fields = vars(self)  # the way to set a field of a frozen object
         fields["X"] = _check_matrix(X, "X must be a matrix of numbers", np.float64)
         fields["Y"] = _check_matrix(Y, "Y must be a matrix of 0 and 1", np.int8)
         fields |= {"name": name, "description": description, "card": card, "first_feature": first_feature}
         fields |= {"first_label": first_label, "ignored": tuple(ignored), "label_words": dict(label_words or {})}
-        if self.X.shape[0] != self.Y.shape[0]:
-            raise DataFormatError(
-                f"X and Y must have the same number of rows; got {self.X.shape[0]} and {self.Y.shape[0]}."
-            )
-        fields["feature_names"] = _check_names("feature", feature_names, self.n_features)
-        fields["label_names"] = _check_names("label", label_names, self.n_labels)
-        fields["categorical_index"] = _check_indexes("categorical_index", categorical_index, self.n_features)
+        n_samples, n_features = self.X.shape
+        n_rows, n_labels = self.Y.shape
+        if n_samples != n_rows:
+            raise DataFormatError(f"X and Y must have the same number of rows; got {n_samples} and {n_rows}.")
+        fields["feature_names"] = _check_names("feature", feature_names, n_features)
+        fields["label_names"] = _check_names("label", label_names, n_labels)
+        fields["categorical_index"] = _check_indexes("categorical_index", categorical_index, n_features)
         fields["splits"] = {k: self._check_split(k, v) for k, v in (splits or {}).items()}
 
     def _check_split(self, name: str, split: tuple[ArrayLike, ArrayLike]) -> Split:
@@ -173,7 +183,7 @@ class Dataset:
         names = (self.feature_names, self.label_names)
         features, labels = (None if isinstance(own, NumberedNames) else own for own in names)
         return Columns(
-            self.n_features, self.n_labels, features, labels,
+            self.X.shape[1], self.Y.shape[1], features, labels,
             self.first_feature, self.first_label, self.ignored, self.label_words,
         )  # fmt: skip
 
@@ -350,7 +360,7 @@ class Dataset:
 
 def _check_matrix(A: Any, rule: str, dtype: type) -> Matrix:
     """Return features as float64, or labels as int8 or, if some are missing, as float32."""
-    A = A if sparse.issparse(A) else np.asarray(fill_masked_entries(A))
+    A = A if sparse.issparse(A) else as_dense(A)
     if A.ndim != 2 or A.dtype.kind not in "biuf":
         raise DataFormatError(f"{rule}; got shape {A.shape} of type {A.dtype}.")
     values = stored_values(A)
@@ -398,3 +408,43 @@ def _check_indexes(what: str, given: ArrayLike, stop: int) -> IntArray:
 def _shorten(names: Sequence[str], limit: int = 6) -> str:
     shown = ", ".join(names[:limit])
     return shown + (f", … ({len(names)})" if len(names) > limit else "")
+
+
+def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
+    """Return the SHA-256 digest of the content of each row, as four big-endian words.
+
+    The labels are 0 and 1, or NaN for a missing label; None means no labels.
+    """
+    features = _drop_zeros(X)
+    labels = _drop_zeros(sparse.csr_array((features.shape[0], 0)) if Y is None else Y)
+    values = features.data.astype("<f8")
+    values[np.isnan(values)] = np.nan
+    feature_index = features.indices.astype("<i8")
+    label_index = labels.indices.astype("<i8")
+    label_index = np.where(np.isnan(labels.data), -1 - label_index, label_index)  # tells missing from relevant labels
+    sizes = np.column_stack([np.diff(labels.indptr), np.diff(features.indptr)]).astype("<i8")
+    digests = bytearray()
+    for i in range(features.shape[0]):
+        row = slice(*features.indptr[i : i + 2])
+        relevant = label_index[slice(*labels.indptr[i : i + 2])]
+        content = (part.tobytes() for part in (sizes[i], relevant, feature_index[row], values[row]))
+        digests += hashlib.sha256(b"".join(content)).digest()
+    return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
+
+
+def canonical_order(digests: Array) -> IntArray:
+    """Return the permutation that sorts rows by digest; equal rows keep their order."""
+    return np.lexsort(digests.T[::-1])
+
+
+def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
+    """Return the hexadecimal content hash of rows with these digests, in any order."""
+    head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
+    return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
+
+
+def _drop_zeros(A: Any) -> Any:
+    A = sparse.csr_array(A, copy=True)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    return A

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Dataset, Shards
-from rbrl.decision import filling_pays, relevant_labels
+from rbrl.decision import relevant_labels
+from rbrl.decision.rules import LARGEST_EMPTY_SHARE
 from rbrl.estimators.named_answers import NamedAnswers
 from rbrl.estimators.validation import (
     FLOATS,
@@ -49,7 +50,7 @@ def should_fill_empty_rows(model: Any) -> bool:
     """
     if model.non_empty != "auto":
         return bool(model.non_empty)
-    return filling_pays(model.empty_share_) if hasattr(model, "empty_share_") else model.all_labelled_
+    return model.empty_share_ <= LARGEST_EMPTY_SHARE if hasattr(model, "empty_share_") else model.all_labelled_
 
 
 class MultiLabelClassifier(NamedAnswers):
@@ -217,6 +218,7 @@ class MultiLabelClassifier(NamedAnswers):
         """Return the scores of checked rows, (n_samples, n_columns)."""
 
     def _learn(self, X: MatrixLike | Dataset, y: MatrixLike | None, sample_weight: ArrayLike | None = None) -> Self:
+        """Check the parameters and the data, and fit, for a subclass whose `fit` takes weights of rows."""
         self._check_parameters()
         self._fit(*check_training_data(self, X, y, sample_weight))
         return self
@@ -299,6 +301,7 @@ class ProbabilityClassifier(MultiLabelClassifier):
         return to_class_probabilities(self._probabilities(self._check_rows(X)), self.targets_)
 
     def _has_probabilities(self) -> bool:
+        """Return whether the base learner has probabilities; True for a classifier without a base learner."""
         return hasattr(self.estimator, "predict_proba") if hasattr(self, "estimator") else True
 
     @abstractmethod

@@ -21,7 +21,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, should_fill_empty_rows
 from rbrl.estimators.coefficients import check_kernel, find_nuclear, stored_weights
-from rbrl.estimators.convex_problem import ConvexProblem, check_solver
+from rbrl.estimators.convex_problem import ConvexProblem, solver_of
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import ClassWeight, check_class_weight, check_classes, find_entries, warn_of_missing_labels
 from rbrl.estimators.forms import form_of
@@ -42,7 +42,7 @@ from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import as_blocks
 from rbrl.problem.objective import LARGEST_BLOCK
 from rbrl.scales import InterceptStrength, Strength, Width, intercept_column
-from rbrl.solvers import Solution, Solver
+from rbrl.solvers import Solver
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
@@ -60,7 +60,7 @@ class ConvexClassifier(MultiLabelClassifier):
     Attributes
     ----------
     stream_ : dict
-        Summary of the rows of `partial_fit`; see :func:`rbrl.out_of_core.fit.learn_batch`.
+        Summary of the rows of `partial_fit`; see :func:`rbrl.out_of_core.batches.learn_batch`.
     n_samples_seen_ : int
         Number of rows of `partial_fit`, or of a fit of rows in blocks.
     weight_seen_ : float
@@ -211,20 +211,22 @@ class ConvexClassifier(MultiLabelClassifier):
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features), Dataset, Shards, list of parts, Dask array or data frame
-            A :class:`rbrl.datasets.Dataset` has its labels, and so have parts: :class:`rbrl.datasets.Shards`, a list of
-            (X, Y) or (X, Y, weights), or of delayed ones. What comes in parts stays where it is: the linear model is learned
-            in passes over it, with bounded memory. With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
+            Features, or the kernel matrix (n_samples, n_samples) with ``kernel="precomputed"``. A
+            :class:`rbrl.datasets.Dataset` contains its labels. So do rows in parts: :class:`rbrl.datasets.Shards`, or a
+            list of (X, Y) or (X, Y, weights), which may be delayed objects of Dask. Parts are not loaded together: a
+            linear model is fitted in passes over them, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
             Labels, 0/1 or -1/+1; `predict` returns the same coding. NaN is a missing label, which is in no
-            loss and no pair. A 1-D y of classes is also accepted. With a Dask array X, a Dask array with the
-            same rows in each block; with shards and parts, which have their labels, none.
+            loss and no pair. A 1-D y of classes is also accepted. With a Dask array X, y is a Dask array with
+            the same rows in each block. With a Dataset, shards or parts, y must be None.
         sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
-            Weights of the rows in the loss, or of the entries of y; what has weight 0 is as if it were absent. The hinge of
-            an entry counts its weight, a pair of labels the product of theirs, as a share of all pairs of the row, times
-            the mean weight of the row's entries. With a Dask array X, a Dask array; parts have their weights with them.
+            Weights of the rows in the loss, or of the entries of y. A row or an entry of weight 0 is ignored. The hinge
+            of an entry has the weight of this entry. A pair of labels has the product of their weights, as a share of
+            all pairs of the row, times the mean weight of the entries of the row. With a Dask array X, it is a Dask
+            array. For parts, it must be None, because the parts contain the weights.
         label_mask : bool array or sparse matrix (n_samples, n_labels), default=None
-            True where a label is known: missing ones of a sparse y, in which nothing else can say so. With a Dask array X,
-            a Dask array; in parts, a weight of 0 says the same.
+            True for a known label, False for a missing label. A sparse y needs it, because it cannot contain NaN. With
+            a Dask array X, it is a Dask array. For parts, it must be None; a weight of 0 marks a missing label.
 
         Returns
         -------
@@ -257,15 +259,36 @@ class ConvexClassifier(MultiLabelClassifier):
         vars(self).pop("gamma_", None)
         solution = problem.fit()
         self._set_threshold(problem)
-        self._store_solution(solution, started)
+        proof = solution.proof
+        result = solution.result
+        for text in solution.messages:
+            warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
+        self.objective_ = proof.objective
+        self.gap_ = proof.gap
+        self.n_iter_ = result.n_iter
+        self.n_evaluations_ = result.evaluations
+        self.history_ = np.append(result.history[:-1], proof.objective)
+        for name in ("_dual_scores", "rank_"):
+            vars(self).pop(name, None)
+        if self.warm_start and isinstance(result.dual_scores, np.ndarray):
+            self._dual_scores = result.dual_scores
+        if proof.sigma is not None:
+            self.rank_ = _count_rank(proof.sigma)
+        if self.verbose:
+            sys.stderr.write(
+                f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
+                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, "
+                f"{time.perf_counter() - started:.2f} s\n"
+            )
 
     def _check_entries(
         self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None = None,
         label_mask: MatrixLike | None = None,
     ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:  # fmt: skip
         """Return checked rows, labels (0 is missing), weights of rows or entries, and weights of whole rows."""
-        check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
-        check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
+        if not (sample_weight is None and label_mask is None):
+            check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
+            check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
         X, Y, _ = check_training_data(self, X, y)
         if self.threshold != 0:
             check_classes(type(self).__name__, self.threshold, self.targets_.kind)
@@ -389,29 +412,6 @@ class ConvexClassifier(MultiLabelClassifier):
             coefficients[-1] /= intercept_column(self.ridge_, self.intercept_ridge)
         return _count_rank(singular_values(coefficients))
 
-    def _store_solution(self, solution: Solution, started: float) -> None:
-        proof = solution.proof
-        result = solution.result
-        for text in solution.messages:
-            warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
-        self.objective_ = proof.objective
-        self.gap_ = proof.gap
-        self.n_iter_ = result.n_iter
-        self.n_evaluations_ = result.evaluations
-        self.history_ = np.append(result.history[:-1], proof.objective)
-        for name in ("_dual_scores", "rank_"):
-            vars(self).pop(name, None)
-        if self.warm_start and isinstance(result.dual_scores, np.ndarray):
-            self._dual_scores = result.dual_scores
-        if proof.sigma is not None:
-            self.rank_ = _count_rank(proof.sigma)
-        if self.verbose:
-            sys.stderr.write(
-                f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
-                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, "
-                f"{time.perf_counter() - started:.2f} s\n"
-            )
-
     def _scores(self, X: Matrix) -> FloatArray:
         scores = self._untuned_scores(X)
         scores -= np.asarray(getattr(self, "threshold_", 0.0), dtype=scores.dtype)
@@ -437,7 +437,7 @@ class ConvexClassifier(MultiLabelClassifier):
         if self.class_weight is not None:
             check_class_weight(owner, self.class_weight)
         check_kernel(self)
-        check_solver(self)
+        solver_of(self)
 
 
 def _count_rank(sigma: FloatArray) -> int:

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.estimators.coefficients import find_nuclear, is_precomputed
-from rbrl.estimators.forms import LinearForm, Pose, form_of
+from rbrl.estimators.coefficients import find_nuclear
+from rbrl.estimators.forms import LinearForm, MakeObjective, form_of
 from rbrl.estimators.training_scores import LabelledRows
 from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class ConvexProblem:
     """The objective of a classifier over given rows: a loss of labels and scores, plus penalties, over a design.
 
-    :meth:`ConvexClassifier.problem` makes one. Nothing is computed before it is needed. The objectives of all
-    parameters that do not change the design share it: such as the weights of losses and of the nuclear norm. The ridge
-    changes the design if the intercept has a ridge of its own.
+    :meth:`ConvexClassifier.problem` makes one. Nothing is computed before it is needed. Objectives with other
+    weights of losses or of the nuclear norm share the design. Another ridge changes the design only if the intercept
+    has a ridge of its own.
 
     Parameters
     ----------
@@ -84,7 +84,9 @@ class ConvexProblem:
         self.rows, self.weights = observed_rows(weights, len(Y), Y)
         self.Y = Y if len(self.rows) == len(Y) else Y[self.rows]
         self.counted = None if counted is None else counted[self.rows]
-        self.form = form_of(model)(model, X, self.rows, self.counted, Y.shape[1], n_problems)
+        is_whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
+        observed = X if is_whole else X[self.rows]
+        self.form = form_of(model)(model, X, self.rows, observed, self.counted, Y.shape[1], n_problems)
 
     @property
     def ridge(self) -> float:
@@ -112,13 +114,14 @@ class ConvexProblem:
         return self.form.design_at(constant)
 
     def _with(self, parameters: dict[str, Any]) -> "ConvexClassifier":
+        """Return a copy of the model with other parameters; the model itself if there are none."""
         return clone(self.model).set_params(**parameters) if parameters else self.model
 
     def loss(self) -> Loss:
         """Return the loss of the model."""
         return self.model.loss(partial(label_counts, self.Y, self.weights))
 
-    def _pose(self, model: "ConvexClassifier", ridge: float) -> Pose:
+    def _bind_objective(self, model: "ConvexClassifier", ridge: float) -> MakeObjective:
         """Return the function from a design to the objective of a model over it."""
         return partial(
             Objective,
@@ -152,10 +155,10 @@ class ConvexProblem:
                 f"The design has an intercept's column of {design.constant:g}, ridge={model.ridge} and "
                 f"intercept_ridge={model.intercept_ridge} need {constant:g}; take that of design_of."
             )
-        return self._pose(model, ridge)(design)
+        return self._bind_objective(model, ridge)(design)
 
-    def score_matrix(self, X: Matrix, design: Design | None = None) -> FloatArray:
-        """Return the matrix whose product with weights over a design has the scores of other rows.
+    def matrix_of_rows(self, X: Matrix, design: Design | None = None) -> Any:
+        """Return new rows in the coordinates of a design: their scores are ``result @ weights``.
 
         Parameters
         ----------
@@ -166,7 +169,7 @@ class ConvexProblem:
 
         Returns
         -------
-        array or CSR matrix (n_rows, n_columns)
+        array, sparse matrix or LinearOperator (n_rows, n_columns)
         """
         design = self.design if design is None else design
         return design.transform(self.form.basis(X, design.constant))
@@ -183,7 +186,7 @@ class ConvexProblem:
     def _row_objective(self) -> Objective:
         """The objective over the rows as they are."""
         ridge, constant = self.form.find_ridge(self.model)
-        return self._pose(self.model, ridge)(self.form.make_row_design(constant))
+        return self._bind_objective(self.model, ridge)(self.form.make_row_design(constant))
 
     def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
@@ -194,7 +197,8 @@ class ConvexProblem:
             First coefficients, in the form in which the model stores them: of the features (n_columns, n_labels), with
             those of the intercept last, or of the rows that are not ignored (n_rows, n_labels).
         dual_scores : array (n_rows, n_labels), default=None
-            Scores at which an earlier result found its lower bound, for dual ascent to start from.
+            Scores at which an earlier result found its lower bound. Dual ascent starts from them; other
+            solvers ignore them.
 
         Returns
         -------
@@ -204,7 +208,7 @@ class ConvexProblem:
         solver = self.solver
         form = self.form
         if not (isinstance(solver, DualAscent) and form.has_row_design):
-            return form.solve(self._pose(model, self.ridge), solver, start, model.max_iter)
+            return form.solve(self._bind_objective(model, self.ridge), solver, start, model.max_iter)
         objective = self._row_objective
         weights = None if start is None else objective.design.weights(start)
         solver = replace(solver, dual_scores=dual_scores)
@@ -216,7 +220,7 @@ class ConvexProblem:
         del objective, certifier, self._row_objective
         left = model.max_iter - solution.result.n_iter
         start = solution.coefficients.astype(np.float64)
-        return form.solve(self._pose(model, self.ridge), QuasiNewton(), start, left).after(solution)
+        return form.solve(self._bind_objective(model, self.ridge), QuasiNewton(), start, left).after(solution)
 
     def estimate_memory(self) -> MemoryNeeds:
         """Estimate the memory that :meth:`solve` needs."""
@@ -243,16 +247,16 @@ class ConvexProblem:
     def training_rows(self) -> LabelledRows:
         """Return the rows that are not ignored, with their labels."""
         form = self.form
-        X = form.X[self.rows] if is_precomputed(self.model) else form.observed
+        X = form.X[self.rows] if self.model.kernel == "precomputed" else form.observed
         return LabelledRows(X, self.Y, self.weights, self.counted)
 
     def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
-        """Compute, or estimate, the effective number of parameters.
+        """Return the effective number of parameters. Without `design`, kernel models estimate it from some rows.
 
         Parameters
         ----------
         design : Design, default=None
-            Design of a solution; None means the problem's own.
+            Design of a solution. None means the problem's own, or the sample of rows for kernels.
         ridge : float, default=None
             Ridge of a solution; None means that of the problem.
 
@@ -264,7 +268,7 @@ class ConvexProblem:
 
 
 def solver_of(model: "ConvexClassifier") -> Solver:
-    """Return the solver that the parameters of a classifier name.
+    """Return the solver that the parameters `solver` and `max_rank` of a classifier name, after their checks.
 
     Parameters
     ----------
@@ -274,28 +278,22 @@ def solver_of(model: "ConvexClassifier") -> Solver:
     -------
     Solver
     """
-    if model.max_rank is not None:
-        return LowRank(model.max_rank)
-    by_name: dict[str, Any] = SOLVERS
-    return by_name[model.solver]() if isinstance(model.solver, str) else model.solver
-
-
-def check_solver(model: "ConvexClassifier") -> None:
-    """Check the parameters `solver` and `max_rank` of a classifier."""
     owner = type(model).__name__
-    if isinstance(model.solver, str):
-        check_choice(owner, "solver", model.solver, tuple(SOLVERS))
-    elif not hasattr(model.solver, "solve"):
+    solver = model.solver
+    if isinstance(solver, str):
+        check_choice(owner, "solver", solver, tuple(SOLVERS))
+    elif not hasattr(solver, "solve"):
+        raise ValueError(f"The solver parameter of {owner} must be a name or a solver object. Got {solver!r} instead.")
+    if model.max_rank is None:
+        by_name: dict[str, Any] = SOLVERS
+        return by_name[solver]() if isinstance(solver, str) else solver
+    check_number(owner, "max_rank", model.max_rank, low=1, integer=True)
+    if not (isinstance(solver, str) and solver in ("auto", "low-rank")):
         raise ValueError(
-            f"The solver parameter of {owner} must be a name or a solver object. Got {model.solver!r} instead."
+            f"With max_rank={model.max_rank}, {owner} is solved in factors. Got solver={solver!r}; leave it at 'auto', or "
+            "set max_rank=None."
         )
-    if model.max_rank is not None:
-        check_number(owner, "max_rank", model.max_rank, low=1, integer=True)
-        if not (isinstance(model.solver, str) and model.solver in ("auto", "low-rank")):
-            raise ValueError(
-                f"With max_rank={model.max_rank}, {owner} is solved in factors. Got solver={model.solver!r}; leave it at "
-                "'auto', or set max_rank=None."
-            )
+    return LowRank(model.max_rank)
 
 
 def observed_rows(

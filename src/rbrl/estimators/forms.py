@@ -6,8 +6,9 @@ coefficients. :func:`form_of` is the one place that chooses a form, by the param
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators.coefficients import (
     apply_feature_map,
     find_nuclear,
-    is_precomputed,
     kernel_parameters,
     kernel_values,
     score_by_kernel,
@@ -56,13 +56,12 @@ from rbrl.solvers import Certifier, DualAscent, Solution, Solver, solve_and_cert
 from rbrl.solvers.proof import prove_function, prove_linear
 
 # A function from a design to the objective over it.
-Pose: TypeAlias = Callable[[Design], Objective]
+MakeObjective: TypeAlias = Callable[[Design], Objective]
 
 
+@dataclass(eq=False)
 class ModelForm(ABC):
     """The form of a model over the rows of a fit.
-
-    `scores` is a function of a fitted model and of checked rows. It returns a new array of scores.
 
     Parameters
     ----------
@@ -71,16 +70,13 @@ class ModelForm(ABC):
         Checked rows.
     rows : array of int
         Rows that are not ignored.
+    observed : array or CSR matrix
+        Rows of X that are not ignored; all of a kernel matrix.
     counted : array (n_rows,) or None
         Effective number of rows that each of them stands for; None means 1.
     n_labels : int
     n_problems : int, default=1
         Number of objectives that will be minimised over the design.
-
-    Attributes
-    ----------
-    observed : array or CSR matrix
-        Rows of X that are not ignored; all of a kernel matrix.
 
     Examples
     --------
@@ -93,21 +89,21 @@ class ModelForm(ABC):
     ((60, 4), 'KernelForm')
     """
 
-    is_linear = False
-    scores: Callable[[Any, Matrix], FloatArray]
+    is_linear: ClassVar[bool] = False
 
-    def __init__(
-        self, model: Any, X: Matrix, rows: IntArray, counted: FloatArray | None, n_labels: int, n_problems: int = 1
-    ) -> None:
-        self.model = model
-        self.X = X
-        self.rows = rows
-        self.counted = counted
-        self.n_labels = n_labels
-        self.n_problems = n_problems
-        has_all_rows = len(rows) == X.shape[0]
-        self.observed = X if has_all_rows or is_precomputed(model) else X[rows]
-        self._last_design: Design | None = None
+    model: Any
+    X: Matrix
+    rows: IntArray
+    observed: Matrix
+    counted: FloatArray | None
+    n_labels: int
+    n_problems: int = 1
+    _last_design: Design | None = field(default=None, init=False)
+
+    @staticmethod
+    @abstractmethod
+    def scores(model: Any, X: Matrix) -> FloatArray:
+        """Return the scores of checked rows by a fitted model, as a new array."""
 
     @abstractmethod
     def find_start(self) -> FloatArray | None:
@@ -148,7 +144,7 @@ class ModelForm(ABC):
 
     @abstractmethod
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix whose product with the coefficients of the model has the scores of other rows."""
+        """Return the matrix by which the coefficients are multiplied: the scores of X are ``result @ coefficients``."""
 
     @abstractmethod
     def make_row_design(self, constant: float) -> AscentDesign:
@@ -180,12 +176,12 @@ class ModelForm(ABC):
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier of a solution, for an objective over these rows."""
 
-    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         """Solve over the design of :meth:`design_at`, with a proof.
 
         Parameters
         ----------
-        pose : callable
+        make_objective : callable
             Function from a design to the objective over it.
         solver : Solver
         start : array or None
@@ -196,7 +192,7 @@ class ModelForm(ABC):
         -------
         Solution
         """
-        objective = pose(self.design_at(self.find_ridge(self.model)[1]))
+        objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
         weights = None if start is None else objective.design.weights(start)
         return solve_and_certify(solver, objective, self.make_certifier(objective), weights, self.model.tol, max_iter)
 
@@ -224,7 +220,7 @@ class ModelForm(ABC):
         """
         design = self.design_at(self.find_ridge(self.model)[1]) if design is None else design
         row_squares = None if design.whitened else squares(self.observed.astype(np.float64, copy=False), axis=1)
-        # Rows of weight 2 are worth as much as half the ridge.
+        # Doubling the weights of all rows has the same effect as half the ridge.
         return count_effective_parameters(design, ridge * len(self.rows) / self.n_counted, row_squares)
 
 
@@ -232,6 +228,7 @@ class LinearForm(ModelForm):
     """Weights of the features in `coef_`, and `intercept_`."""
 
     is_linear = True
+    gamma = None
     # The nuclear norm is that of the weights.
     has_row_design = True
 
@@ -264,6 +261,7 @@ class LinearForm(ModelForm):
         return row_design(self.basis(self.observed.astype(np.float64, copy=False), constant), constant)
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design of the features, with the column of the intercept."""
         X = self.basis(self.observed.astype(np.float64, copy=False), constant)
         is_low_rank = find_nuclear(self.model) > 0 or self.n_problems > 1
         return linear_design(X, self.n_labels, self.n_problems, constant, is_low_rank)
@@ -298,15 +296,15 @@ class KernelForm(ModelForm):
         store_row_coefficients(self.model, self.X, self.rows, coefficients)
 
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the kernel values with the rows that are not ignored."""
-        if is_precomputed(self.model):
+        """Return the kernel values between X and the training rows that are not ignored."""
+        if self.model.kernel == "precomputed":
             return kernel_values(self.model, X[:, self.rows] if len(self.rows) < X.shape[1] else X)
         return kernel_values(self.model, X, self.observed, self.gamma)
 
     def make_row_design(self, constant: float) -> AscentDesign:
         """Return the design over the kernel matrix, which is not decomposed."""
         model = self.model
-        if is_precomputed(model) or callable(model.kernel):
+        if model.kernel == "precomputed" or callable(model.kernel):
             K = self._kernel_matrix()
             check_semidefinite(K)
             return KernelDesign(K)
@@ -316,9 +314,11 @@ class KernelForm(ModelForm):
         return kernel_design(values.of_rows, n_rows, memory)
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design in the eigenvectors of the kernel matrix."""
         return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
 
     def _kernel_matrix(self) -> FloatArray:
+        """Return the checked kernel matrix of the rows that are not ignored, as a new array."""
         K = check_gram(kernel_values(self.model, self.X, gamma=self.gamma))
         return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
 
@@ -329,12 +329,12 @@ class KernelForm(ModelForm):
         prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
         return Certifier(prove, self.X.dtype)
 
-    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         """Solve over the eigenvectors of the kernel matrix, with a proof."""
         model = self.model
         ridge, _ = self.find_ridge(model)
         limits = start, model.tol, max_iter
-        return solve_kernel(solver, self._kernel_matrix(), model.low_rank, ridge, pose, self.X.dtype, *limits)
+        return solve_kernel(solver, self._kernel_matrix(), model.low_rank, ridge, make_objective, self.X.dtype, *limits)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
@@ -347,7 +347,7 @@ class KernelForm(ModelForm):
         if design is not None:
             return super().count_parameters(ridge, design)
         rows = self.rows[choose_spectrum_rows(len(self.rows))]
-        X = self.X[np.ix_(rows, rows)] if is_precomputed(self.model) else self.X[rows]
+        X = self.X[np.ix_(rows, rows)] if self.model.kernel == "precomputed" else self.X[rows]
         return estimate_kernel_parameters(kernel_values(self.model, X, gamma=self.gamma), ridge, self.n_counted)
 
 
@@ -381,6 +381,7 @@ class FeatureMapForm(ModelForm):
         return MatrixDesign(self.basis(self.observed, 1.0))
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design in the eigenvectors of the kernel that the mapped features have."""
         return FeatureMapDesign(self.basis(self.observed, constant), self.model.low_rank)
 
     def make_certifier(self, objective: Objective) -> Certifier:

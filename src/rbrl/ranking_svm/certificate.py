@@ -19,7 +19,7 @@ Sums of these bounds along paths of pairs bound the distance between the biases 
 two labels in both directions, their biases can be moved apart at no cost, and the dual variables of pairs between
 them are 0.
 
-Rounding is bounded as in :mod:`rbrl.solvers.certificate`: a sum of k products is off by at most
+Rounding is bounded as in :mod:`rbrl.solvers.certificate`: a sum of k products is assumed to be off by at most
 :math:`8 \sqrt{k}\,u` of the sum of their magnitudes.
 """
 
@@ -32,8 +32,8 @@ from scipy.sparse.csgraph import shortest_path
 from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows as loops
-from rbrl.ranking_svm.pairs import GramRows, HingePairs, Rows
-from rbrl.ranking_svm.pairwise_ascent import DualResult, Start, solve_pairs
+from rbrl.ranking_svm.pairs import DualResult, GramRows, HingePairs, Rows, Start
+from rbrl.ranking_svm.pairwise_ascent import solve_pairs
 from rbrl.solvers.base import explain_unconverged
 from rbrl.solvers.certificate import BLOCK_ENTRIES, PRODUCT_ROUNDING, relative_gap
 from rbrl.solvers.proof import DOUBTFUL
@@ -52,12 +52,8 @@ class BoundedValues(NamedTuple):
 class LinearSpace:
     """Rows given by their features. A model is an array (n_features, n_labels).
 
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    centred : bool
-        Whether the features are centred for the lower bound. This gives shorter rows. It is valid if the
-        model has free biases, because the optimum then does not depend on the origin of the features.
+    The features may be centred for the lower bound. This gives shorter rows. It is valid if the
+    model has free biases, because the optimum then does not depend on the origin of the features.
     """
 
     def __init__(self, X: Matrix, centred: bool) -> None:
@@ -67,48 +63,42 @@ class LinearSpace:
         self.row_norms = np.sqrt(squares(self.centred, axis=1))
 
     def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
-        """Return X[rows] @ model."""
+        """Return X[rows] @ model, in the precision of the model."""
         X = self.X[rows].astype(model.dtype, copy=False)
         share = _rounding(model.dtype) * np.sqrt(X.shape[1])
         return BoundedValues(np.asarray(X @ model), share * np.asarray(abs(X) @ np.abs(model)))
 
     def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
-        """Return model' model with the first rows, and zeros with the others."""
+        """Return the part of the rows in model' model, all of which belongs to the first rows, and its error 0."""
         return (model.T @ model if rows.start == 0 else np.zeros_like(model, shape=(model.shape[1],) * 2)), 0.0
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound on the squared norm of X'B."""
+        """Return an upper bound on the squared norm of X'B; `error` bounds the errors of the entries of B."""
         share = PRODUCT_ROUNDING * np.sqrt(len(B)) + 2 * UNIT_ROUNDOFF
         magnitudes = np.asarray(abs(self.centred).T @ (share * np.abs(B) + error))
         return float(np.sum((np.abs(np.asarray(self.centred.T @ B)) + magnitudes) ** 2))
 
 
 class KernelSpace:
-    """Rows given by their kernel values. A model is an array of coefficients (n_samples, n_labels).
-
-    Parameters
-    ----------
-    K : array (n_samples, n_samples)
-        Kernel matrix, symmetric and positive semidefinite.
-    """
+    """Rows given by their kernel matrix. A model has coefficients (n_samples, n_labels)."""
 
     def __init__(self, K: FloatArray) -> None:
         self.K = K
         self.row_norms = np.sqrt(np.maximum(np.diag(K), 0.0))
 
     def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
-        """Return K[rows] @ model."""
+        """Return K[rows] @ model, in the precision of the model."""
         K = self.K[rows].astype(model.dtype, copy=False)
         # The kernel values are rounded to double precision, in any precision of the product.
         share = PRODUCT_ROUNDING * np.sqrt(K.shape[1])
         return BoundedValues(K @ model, share * (np.abs(K) @ np.abs(model)))
 
     def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
-        """Return the part of the rows in model' K model, computed from their scores."""
+        """Return the part of the rows in model' K model, computed from their scores, and a bound on its error."""
         return model[rows].T @ scores.values, float(np.sum(np.abs(model[rows]) * scores.error))
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound on the inner product of B and K B."""
+        """Return an upper bound on the inner product of B and K B; `error` bounds the errors of the entries of B."""
         share = PRODUCT_ROUNDING * np.sqrt(len(B))
         magnitudes = np.abs(self.K) @ (share * np.abs(B) + error)
         KB = self.K @ B
@@ -176,7 +166,7 @@ def certify(
 
 
 def _rounding(dtype: Any) -> float:
-    """Return the factor of the rounding error of a sum of k products: the error / (sqrt(k) x magnitudes)."""
+    """Return the rounding error of a sum of k products, relative to sqrt(k) times the sum of their magnitudes."""
     return PRODUCT_ROUNDING * float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
 
 
@@ -235,7 +225,7 @@ def _slacks(
 
 
 def _dual(space: Space, pairs: HingePairs, lift: float, duals: FloatArray, upper: float) -> float:
-    """Return a lower bound on the optimum, which is at most `upper`."""
+    """Return a lower bound on the optimum, at least 0; `upper` is an upper bound on the optimum."""
     free = np.isinf(lift)
     duals = np.clip(duals, 0.0, pairs.cap)
     if free:
@@ -277,19 +267,10 @@ def _largest_spread(space: Space, pairs: HingePairs, component: IntArray, upper:
 class PairProblem:
     """Optimisation problem of a ranking SVM.
 
-    Attributes
-    ----------
-    rows : GramRows or FeatureRows
-        Rows in the form of the solver.
-    space : LinearSpace or KernelSpace
-        The same rows in the form of the certificate.
-    pairs : HingePairs
-    lift : float
-        Square of the constant feature whose weights are the biases: 0 for no biases, `inf` for free biases.
-    n_labels : int
-        Number of labels without the zero label.
-    dtype : dtype
-        Type of the stored coefficients.
+    The rows have the form of the solver, and the space has the same rows in the form of the
+    certificate. The lift is the square of the constant feature whose weights are the biases: 0 for
+    no biases, infinite for free biases. The zero label does not count in `n_labels`. Coefficients
+    are stored in the type `dtype`.
     """
 
     rows: Rows
@@ -302,14 +283,9 @@ class PairProblem:
 
 @dataclass(frozen=True)
 class PairSolution:
-    """Stored coefficients with their certificate.
+    """Stored coefficients with their certificate, and the result of the solver.
 
-    Attributes
-    ----------
-    result : DualResult
-        Result of the solver.
-    message : str
-        Text of a warning; empty if the certified gap is within the tolerance.
+    The message of a warning is empty if the certified gap is within the tolerance.
     """
 
     coefficients: FloatArray
@@ -322,20 +298,8 @@ class PairSolution:
 def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
     """Solve a ranking SVM, and certify the stored coefficients.
 
-    If the rounding of the stored coefficients makes the gap larger than the tolerance, the solver continues once
-    with a smaller tolerance.
-
-    Parameters
-    ----------
-    problem : PairProblem
-    start : tuple (duals, biases) or None
-    tol : float
-        Relative gap at which the solver stops.
-    max_iter : int
-
-    Returns
-    -------
-    PairSolution
+    If the rounding of the stored coefficients makes the gap larger than the tolerance, the solver
+    continues once with a smaller tolerance.
     """
     solution = _solve(problem, start, tol, max_iter)
     result = solution.result
@@ -351,6 +315,7 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
 
 
 def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
+    """Solve once; certify the coefficients in the form and the type in which the model stores them."""
     result = solve_pairs(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
     coefficients = result.weights
     biases = result.biases

@@ -3,10 +3,10 @@ r"""Proofs: the objective and the certified gap of coefficients as they are stor
 A solver works in coordinates of its own, in which directions are rounded and the smallest ones are
 left out. So its result is certified once more with the original X or K. It takes one evaluation: a
 product with the coefficients gives the objective, and a product with the loss gradient gives the
-lower bound. Bounds of the rounding errors of both are added to the gap.
+lower bound. Bounds on the rounding errors of both are added to the gap.
 
-The rounding error of a sum of k products is taken to be at most :math:`8\sqrt{k}\,u` times the
-norms that are multiplied, with the unit roundoff u. This is the probabilistic bound of Higham and
+The rounding error of a sum of k products is assumed to be at most :math:`8\sqrt{k}\,u` times the
+product of the norms of the factors, with the unit roundoff u. This is the probabilistic bound of Higham and
 Mary (2019). Sums in double precision stay far below it.
 """
 
@@ -28,9 +28,9 @@ from rbrl.solvers.certificate import (
     PRODUCT_ROUNDING,
     Blur,
     DualPoint,
-    along,
     best_theta,
     label_blocks,
+    loss_bound,
     lower_bound,
     maximise_by_reweighting,
     relative_gap,
@@ -181,8 +181,8 @@ def prove_sums(
     duals : list of (DualPoint, array X'R)
         Dual points from which lower bounds are computed. The largest bound is used.
     extended_loss : callable
-        Function that computes the loss at W in extended precision. It is called if rounding changes
-        the objective.
+        Function that computes the loss at W in extended precision. It is called if rounding may
+        change the objective by more than a share of `DOUBTFUL`.
     design : RowDesign, default=None
         Design of X over whose weights the penalties are defined, with arrays Z'R in `duals`. None
         means that the penalties are defined over W.
@@ -201,11 +201,15 @@ def prove_sums(
     value = here.loss.value + 0.5 * objective.ridge.weight * square
     if sigma is not None:
         value += objective.nuclear.weight * float(sigma.sum())
-    bounds = [_rounded_bound(objective, B, dual.loss, G, Blur(scales, dual.blur), value) for dual, G in duals]
+    has_quick_bound = objective.nuclear.weight and objective.ridge.weight and isinstance(r, float)
+    bounds = []
+    for dual, G in duals:
+        terms = objective, B, dual.loss, G, Blur(scales, dual.blur)
+        bounds.append(_quick_bound(*terms, value) if has_quick_bound else lower_bound(*terms))
     return _build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
 
 
-def _rounded_bound(
+def _quick_bound(
     objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur, value: float
 ) -> float:
     """Return a lower bound that rounding cannot have raised.
@@ -213,8 +217,6 @@ def _rounded_bound(
     It is the quick bound of :func:`weights_bound` if that is nearly the best one. `value` is the
     objective at W.
     """
-    if not (objective.nuclear.weight and objective.ridge.weight and isinstance(objective.ridge.row_weights, float)):
-        return lower_bound(objective, W, loss, adjoint, blur)
     quick = weights_bound(objective, W, loss, adjoint, blur)
     best = lower_bound(objective, W, loss, adjoint)
     return quick if best - quick <= NEARLY * (value - best) else lower_bound(objective, W, loss, adjoint, blur)
@@ -263,11 +265,11 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
         blur = shrink * blur
         theta = best_theta(dual.loss, float(np.vdot(R, KR)) / (2 * ridge), -float(np.vdot(R, N)) / ridge)
         u = -theta * R - n
-        # The bound of the rounding error may overflow. Then nothing is proved.
+        # The bound on the rounding error may overflow. Then nothing is proved.
         with np.errstate(over="ignore", invalid="ignore"):
             square = float(np.vdot(u, -theta * KR - N)) + float(norms @ np.abs(u) @ (theta * dual.blur + blur))
         square = max(square, 0.0) if np.isfinite(square) else np.inf
-        bound = along(dual.loss, theta, n_terms=R.size) - square / (2 * ridge)
+        bound = loss_bound(dual.loss, theta, n_terms=R.size) - square / (2 * ridge)
     return _kernel_proof(objective, norms, A, F, sigma, max(bound, 0.0), K)
 
 
@@ -350,27 +352,23 @@ def _build_proof(
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
     """
-    n_terms, sizes = rounding or (len(W), None)
+    n_terms, score_sizes = rounding or (len(W), None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
-    in_scores = unit * _sum_products(norms, W, here.sizes + pull)
-    if sizes is not None and in_scores > DOUBTFUL * value:
-        in_scores = unit * float(sizes() @ (here.sizes + pull))
+    sizes = here.sizes + pull
+    products = 0.0
+    step = max(1, block_size(W.size) // max(W.shape[1], 1))
+    for start in range(0, len(W), step):
+        part = slice(start, start + step)
+        products += float(norms[part] @ (np.abs(W[part]) @ sizes))
+    in_scores = unit * products
+    if score_sizes is not None and in_scores > DOUBTFUL * value:
+        in_scores = unit * float(score_sizes() @ sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
     doubt = in_scores + in_loss + PRODUCT_ROUNDING * np.sqrt(objective.Y.size) * value
-    # The bound of the gap takes the errors of all rows to be in the worst direction. They are
-    # independent: their sum is that of their squares, under the root.
+    # The gap assumes that the errors of all rows have the worst sign. The likely error assumes that
+    # they are independent, so that their squares add up.
     likely_error = doubt / np.sqrt(max(len(objective.Y), 1))
     if extended_loss is not None and likely_error > DOUBTFUL * value:
         # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)
-
-
-def _sum_products(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
-    """Return the product norms' |W| sizes, computed in blocks of rows of W."""
-    total = 0.0
-    step = max(1, block_size(W.size) // max(W.shape[1], 1))
-    for start in range(0, len(W), step):
-        part = slice(start, start + step)
-        total += float(norms[part] @ (np.abs(W[part]) @ sizes))
-    return total

@@ -66,7 +66,8 @@ class QuasiNewton:
     """Limited-memory quasi-Newton method, started and preconditioned by the mean quadratic model of the loss.
 
     It works on the weights while their rank is nearly full, and on factors U V' if many singular
-    values vanish. If the gap falls slowly, it takes Newton's direction.
+    values vanish. If the gap falls slowly, it takes Newton's direction. The settings affect the speed,
+    but not the validity of the gap.
     `python -m studies.benchmarks.ablation` prints the effect of each setting.
 
     Parameters
@@ -78,7 +79,7 @@ class QuasiNewton:
     diagonal_coupling : float, default=0.01
         Largest coupling of labels at which the first guess of the inverse Hessian is diagonal.
     smoothing_share : float, default=0.1
-        Share of the last gap for which the nuclear norm is smoothed, if this share is above the tolerance.
+        The nuclear norm is smoothed for a tolerance of this share of the last gap, but not below `tol`.
     low_rank : float, default=0.7
         The solver continues in factors if at most this share of the singular values is left; 0 for never.
     negligible : float, default=1e-3
@@ -119,7 +120,7 @@ class QuasiNewton:
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
     ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
-        return QuasiNewtonRun(objective, self, tol, max_iter).run(start, scores)
+        return QuasiNewtonRun(objective, self, start, tol, max_iter, scores).run()
 
 
 class QuasiNewtonRun(Run):
@@ -129,14 +130,28 @@ class QuasiNewtonRun(Run):
     ----------
     objective : Objective
     settings : QuasiNewton
+    start : array (n_columns, n_labels) or None
+        First weights; None means the minimiser of the mean model.
     tol : float
     max_iter : int
+    scores : array (n_samples, n_labels), default=None
+        Scores of `start`, if they are known.
+
+    Attributes
+    ----------
+    newton : NewtonDirection or None
+        Newton's direction while it is taken; None while the quasi-Newton direction is taken.
+    round_tol : float
+        Tolerance of the next round in factors; each round makes it smaller.
+    max_evaluations : float
+        Number of evaluations of the objective after which the run ends.
     """
 
     now: Iterate
-    direction: LBFGSDirection
 
-    def __init__(self, objective: Objective, settings: QuasiNewton, tol: float, max_iter: int) -> None:
+    def __init__(
+        self, objective: Objective, settings: QuasiNewton, start: Start, tol: float, max_iter: int, scores: Any = None
+    ) -> None:
         super().__init__(objective, tol, max_iter)
         self.settings = settings
         self.newton: NewtonDirection | None = None
@@ -145,30 +160,30 @@ class QuasiNewtonRun(Run):
         is_small = objective.Y.size <= settings.small_size
         each = settings.evaluations_per_iteration * (2.0 if is_small else 1.0)
         self.max_evaluations = each * max_iter + objective.evaluations
+        W, scores = first_point(objective, start, scores)
+        self.direction = LBFGSDirection(
+            objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
+        )
+        self.accept_iterate(Iterate(objective, W, scores, max(self.tol, settings.smoothing_share)))
 
-    def run(self, start: Start, scores: Any = None) -> SolverResult:
-        """Minimise from `start`, or by default from the minimiser of the mean model; return the result."""
-        self.begin(start, scores)
-        while not self.is_finished() and self.objective.evaluations < self.max_evaluations:
-            if self.is_factored_round_due():
+    def run(self) -> SolverResult:
+        """Minimise until the gap is at most the tolerance; return the result."""
+        settings = self.settings
+        objective = self.objective
+        # Without a nuclear norm, no singular value vanishes.
+        has_nuclear_norm = self.now.nuclear is not None
+        while not self.is_finished() and objective.evaluations < self.max_evaluations:
+            if has_nuclear_norm and self.is_factored_round_due():
                 self.run_factored_round()
                 continue
             if self.is_slow():
-                self.switch_direction(self.settings.newton)
+                self.switch_direction(settings.newton)
             elif self.newton is not None and self.has_stalled():
                 self.switch_direction(None)
             self.take_step()
-        self.truncate_singular_values()
+        if has_nuclear_norm:
+            self.truncate_singular_values()
         return self.result("The quasi-Newton solver", self.now.W, self.gap() <= self.tol)
-
-    def begin(self, start: Start, scores: Any = None) -> None:
-        """Accept the first iterate."""
-        settings = self.settings
-        W, scores = first_point(self.objective, start, scores)
-        self.direction = LBFGSDirection(
-            self.objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
-        )
-        self.accept_iterate(Iterate(self.objective, W, scores, max(self.tol, settings.smoothing_share)))
 
     def accept_iterate(self, iterate: Iterate) -> None:
         """Record and certify a new iterate, and remember the step to it."""
@@ -216,9 +231,12 @@ class QuasiNewtonRun(Run):
         return np.inf if newton is None else newton.cost(self.objective, self.now)
 
     def is_slow(self) -> bool:
-        """Return whether dividing the gap by e takes more quasi-Newton steps than Newton's direction costs."""
+        """Return whether dividing the gap by e takes more quasi-Newton steps than Newton's direction costs.
+
+        The number of steps is estimated every five steps, from the last two thirds of the gaps.
+        """
         later = self.gaps[len(self.gaps) // 3 :]
-        # The gap falls in leaps: a few steps say nothing.
+        # The gap falls in leaps, so fewer than ten gaps do not show its rate.
         is_known = len(self.gaps) >= 10 and not len(self.gaps) % 5 and np.isfinite(later[0])
         if self.newton is not None or not is_known:
             return False
@@ -226,7 +244,7 @@ class QuasiNewtonRun(Run):
         return bool(steps > self.newton_cost())
 
     def has_stalled(self) -> bool:
-        """Return whether the gap has hardly fallen in ten steps."""
+        """Return whether the gap has fallen by less than 3 % in ten steps."""
         return len(self.gaps) > 10 and self.gaps[-1] > 0.97 * self.gaps[-11]
 
     def is_factored_round_due(self) -> bool:
@@ -253,11 +271,10 @@ class QuasiNewtonRun(Run):
     def truncate_singular_values(self) -> None:
         """Drop singular values that vanish, or all of them.
 
-        That may cost a tenth of `tol`, and must not cost the certificate.
+        The objective may rise by a tenth of `tol` times the lower bound. A gap of at most `tol` stays
+        at most `tol`.
         """
         objective, W, bound = self.objective, self.now.W, self.bound.value
-        if self.now.nuclear is None:
-            return
         # The Gram matrix of the iterate blurs the smallest singular values. The result has the exact ones.
         exact: Any = objective.at(W, self.now.scores)
         limit = exact.value + 0.1 * self.tol * bound
