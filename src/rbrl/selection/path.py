@@ -88,8 +88,9 @@ def solve_grid(
     """Solve the grid points that are not in `known`, and yield each solution.
 
     The first axis changes slowest. Each solve starts from the best of its solved neighbours and of
-    their extrapolations. The parameters of the problem hold for all points, except those in `axes`. The solver stops when the next step is expected to gain less than the share
-    `tol` of the objective, or the last step gained less. `known` has solutions of this problem on
+    their extrapolations. The parameters of the problem hold for all points, except those in `axes`.
+    The solver stops when the next step is expected to gain less than the share `tol` of the
+    objective, or the last step gained less. `known` has solutions of this problem on
     other grids with the same axis names. These points are neither solved nor yielded; they only
     serve as starting points. New solutions are added.
     """
