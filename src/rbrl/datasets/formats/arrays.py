@@ -73,7 +73,7 @@ class Npz(Format):
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
         """Read a file; the text of the module describes its keys."""
-        arrays = _read_arrays(path, options.max_bytes)
+        arrays = read_arrays(path, options.max_bytes)
         X = _read_matrix(arrays, "X")
         Y = label_matrix(_read_matrix(arrays, "Y"), options.sparse_labels)
         splits = {}
@@ -104,22 +104,23 @@ class Npz(Format):
             (np.savez_compressed if compressed else np.savez)(stream, **arrays)
 
 
-def _read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
+def read_arrays(path: Path, max_bytes: int, kinds: str = "biufU") -> dict[str, Array]:
+    """Return the arrays of an NPZ file; their types must be of these kinds of NumPy."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if sum(entry.file_size for entry in entries) > max_bytes:
                 raise format_error(f"unpacks to more than {max_bytes} bytes")
-            return {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in entries}
+            return {entry.filename.removesuffix(".npy"): _read_array(archive, entry, kinds) for entry in entries}
     except DAMAGE_ERRORS as error:
         raise format_error(f"not a readable NPZ file: {error}") from error
 
 
-def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, kinds: str) -> Array:
     """Read one array; its header must not claim more memory than its file has bytes."""
     with archive.open(entry) as stream:
         shape, is_fortran, dtype = read_array_header(stream, entry.file_size)
-        if dtype.kind not in "biufU":
+        if dtype.kind not in kinds:
             raise ValueError(f"type {dtype.str} is not numbers or text")
         data = stream.read(math.prod(shape) * dtype.itemsize)
     return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if is_fortran else "C")
@@ -129,15 +130,21 @@ def _read_matrix(arrays: dict[str, Array], key: str) -> Any:
     if key in arrays:
         return arrays[key]
     try:
-        *parts, sizes = (arrays[f"{key}_{field}"] for field in CSR_FIELDS)
+        return read_csr({field: arrays[f"{key}_{field}"] for field in CSR_FIELDS}, key)
+    except KeyError as error:
+        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+
+
+def read_csr(arrays: Mapping[str, Array], key: str) -> Any:
+    """Return the CSR array with the arrays of `CSR_FIELDS`, after checks; messages call it `key`."""
+    try:
+        *parts, sizes = (arrays[field] for field in CSR_FIELDS)
         shape = tuple(int(size) for size in sizes)
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
         values, indexes, starts = map(_convert_for_scipy, parts)
         _check_compressed(values, indexes, starts, *shape)
         return sparse.csr_array((values, indexes, starts), shape=shape)
-    except KeyError as error:
-        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise format_error(f"the CSR arrays of {key} do not fit together: {error}") from error
 
