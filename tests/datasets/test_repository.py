@@ -7,8 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from typer.testing import CliRunner
 
-from rbrl import RBRLClassifier, save
+from rbrl.cli.app import app
+from rbrl.cli.sources import Source
 from rbrl.datasets import Dataset, convert, load_file, load_parts, open_shards, read_blocks, save_file, write_shards
 from rbrl.exceptions import DataFormatError
 
@@ -156,10 +158,6 @@ def test_missing_labels_are_not_written(tmp_path, ending):
 
 @pytest.mark.parametrize("ending", [".xmc", ".X.npz"])
 def test_commands_know_the_formats(tmp_path, ending):
-    from typer.testing import CliRunner
-
-    from rbrl.cli.app import app
-
     def run(*arguments):
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
         assert result.exit_code == 0, result.output
@@ -172,4 +170,9 @@ def test_commands_know_the_formats(tmp_path, ending):
     run("evaluate", model, path)
     run("predict", model, path, "-o", tmp_path / "labels.csv")
     assert len((tmp_path / "labels.csv").read_text().splitlines()) in (12, 13)
-    save(RBRLClassifier().fit(load_file(path)), tmp_path / "again.rbrl")
+
+
+def test_both_files_of_a_pair_are_inputs(tmp_path):
+    save_file(Dataset(X, Y), tmp_path / "a.X.npz")
+    inputs = Source(str(tmp_path / "a.X.npz")).find_input_files()
+    assert {tmp_path / "a.X.npz", tmp_path / "a.Y.npz"} <= set(inputs)

@@ -35,7 +35,8 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     Parameters
     ----------
     path : path
-        The file. ARFF, CSV, TSV and svmlight files may be compressed with gzip.
+        The file. ARFF, CSV, TSV, svmlight and repository files may be compressed with gzip. Of
+        a pair of NPZ files, it is the one with the features, NAME.X.npz.
     labels : int, sequence of str, path of an XML file, or None
         Label columns of an ARFF, CSV or Parquet file: the first n, the last -n, their names (Y has
         this order), or the names in Mulan's XML file. None: the file itself, or an XML file of the
