@@ -97,7 +97,7 @@ def test_reductions_and_neighbours(estimator, check):
 
 
 def test_everything_exported_that_predicts_is_checked():
-    found = [getattr(home, name) for home in (rbrl, rbrl.estimators, rbrl.selection) for name in home.__all__]
+    found = [getattr(home, name) for home in (rbrl, rbrl.selection) for name in home.__all__]
     models = {
         cls for cls in found if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "predict")
     }

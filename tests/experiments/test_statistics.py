@@ -263,7 +263,7 @@ def test_effect_sizes_follow_wilcoxons_statistic(seed, n_datasets):
 @pytest.fixture(scope="module")
 def fair_table():
     """Means of the recorded comparison on equal terms: full precision, no ties."""
-    path = Path(__file__).parents[2] / "studies" / "reproduction" / "results" / "paper-fair.csv"
+    path = Path(__file__).parents[2] / "studies" / "reproduction" / "results" / "paper-fair.csv.gz"
     rows = pd.read_csv(path, comment="#")
     rows = rows[rows.method != "br-one-threshold"]  # it ranks as BR does, and the other programs part at such ties
     return {
