@@ -81,7 +81,7 @@ def test_features_of_a_pair_need_no_labels(tmp_path):
     sparse.save_npz(tmp_path / "new.X.npz", sparse.csr_matrix(X))
     (block,) = read_blocks(tmp_path / "new.X.npz", 3)
     np.testing.assert_array_equal(dense(block), X)
-    with pytest.raises(DataFormatError, match=r"labels of a pair of NPZ files are in new\.Y\.npz"):
+    with pytest.raises(DataFormatError, match=r"labels of the pair are in new\.Y\.npz, which is missing"):
         load_file(tmp_path / "new.X.npz")
 
 

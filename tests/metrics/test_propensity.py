@@ -159,7 +159,7 @@ def test_without_relevant_labels_the_value_is_nan(metric):
         ),
         (
             lambda: psp_at_k([[1, 0]], [[1, 0]], propensities=[0.5, 2.0]),
-            r"must lie in \(0, 1\]\. Got 2 instead; pass propensities, not their inverse",
+            r"must lie in \(0, 1\]\. Got 2 instead; pass p, not 1 / p",
         ),
         (lambda: psp_at_k([[1, 0]], [[1, 0]], 0, propensities=[0.5, 0.5]), "k must be a whole number .* Got 0"),
         (

@@ -1,7 +1,7 @@
 """Metrics for data with very many labels, in which most labels are rare.
 
-A rare label is often missing where it is relevant. The propensity of a label is the probability that
-it is present if it is relevant. Propensity-scored metrics weight a label by the inverse of its
+A rare label is often missing where it is relevant. The propensity of a label is the probability
+that it is present if it is relevant. Propensity-scored metrics weight a label by the inverse of its
 propensity, so that rare labels count more.
 
 References
@@ -74,7 +74,12 @@ def propensities(Y_train: MatrixLike, a: float = 0.55, b: float = 1.5) -> FloatA
 
 
 def psp_at_k(
-    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, propensities: ArrayLike, convention: str = "paper"
+    Y: MatrixLike,
+    scores: MatrixLike,
+    k: int = 5,
+    *,
+    propensities: ArrayLike,
+    convention: str = "paper",
 ) -> float:
     r"""Propensity-scored precision of the k best-scored labels, divided by its largest value.
 
@@ -110,7 +115,12 @@ def psp_at_k(
 
 
 def psndcg_at_k(
-    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, propensities: ArrayLike, convention: str = "paper"
+    Y: MatrixLike,
+    scores: MatrixLike,
+    k: int = 5,
+    *,
+    propensities: ArrayLike,
+    convention: str = "paper",
 ) -> float:
     r"""Propensity-scored nDCG of the k best-scored labels, divided by its largest value.
 
@@ -147,7 +157,12 @@ def psndcg_at_k(
 
 
 def _inverse_propensity_share(
-    Y: MatrixLike, scores: MatrixLike, k: int, propensities: ArrayLike, convention: str, discounted: bool
+    Y: MatrixLike,
+    scores: MatrixLike,
+    k: int,
+    propensities: ArrayLike,
+    convention: str,
+    discounted: bool,
 ) -> float:
     """Return the gain of the predicted ranking, divided by the gain of the best ranking."""
     T, best = _check_best_labels(Y, scores, k, convention)
@@ -172,10 +187,10 @@ def _inverse_propensity_share(
 def frequency_report(Y: MatrixLike, scores: MatrixLike, Y_train: MatrixLike, k: int = 5) -> "DataFrame":
     """Return how well frequent and rare labels are predicted.
 
-    The labels are sorted by their frequency in the training rows, and cut into head, torso and tail.
-    Each part has about a third of all relevant entries of the training rows: a label belongs to the
-    head if the labels before it have less than a third, and to the tail if they have two thirds or
-    more. Of labels with equal frequencies, the earlier one comes first.
+    The labels are sorted by their frequency in the training rows, and cut into head, torso and
+    tail. Each part has about a third of all relevant entries of the training rows: a label belongs
+    to the head if the labels before it have less than a third, and to the tail if they have two
+    thirds or more. Of labels with equal frequencies, the earlier one comes first.
 
     Parameters
     ----------
@@ -274,12 +289,10 @@ def _check_propensities(propensities: ArrayLike, n_labels: int) -> FloatArray:
     p = np.asarray(propensities, dtype=np.float64)
     if p.shape != (n_labels,):
         raise ValueError(
-            f"propensities must have one value for each of the {n_labels} labels. Got shape {p.shape} "
-            "instead; pass propensities(Y_train) with the same columns as Y."
+            f"propensities must have one value for each of the {n_labels} labels. Got shape "
+            f"{p.shape} instead; pass propensities(Y_train) with the same columns as Y."
         )
     if not ((p > 0) & (p <= 1)).all():
         wrong = p[~((p > 0) & (p <= 1))][0]
-        raise ValueError(
-            f"propensities must lie in (0, 1]. Got {wrong:g} instead; pass propensities, not their inverse."
-        )
+        raise ValueError(f"propensities must lie in (0, 1]. Got {wrong:g} instead; pass p, not 1 / p.")
     return p

@@ -347,12 +347,12 @@ def _sum_at_k(
     `row_metric` takes the relevance of the best labels, the number of relevant labels, and k.
     """
     check_k(k)
-    comparison = check_scores(Y, scores, convention, missing)
-    if issparse(comparison.predicted) and comparison.missing is None:
-        best = best_labels(comparison.predicted, k)
-        blocks = [(relevance_of(comparison.Y, best), count_relevant(comparison.Y))]
+    checked = check_scores(Y, scores, convention, missing)
+    if issparse(checked.predicted) and checked.missing is None:
+        best = best_labels(checked.predicted, k)
+        blocks = [(relevance_of(checked.Y, best), count_relevant(checked.Y))]
     else:
-        blocks = [(_gains(rows, k), count_relevant(rows.relevant)) for rows in row_blocks(*comparison)]
+        blocks = [(_gains(rows, k), count_relevant(rows.relevant)) for rows in row_blocks(*checked)]
     gains, n_relevant = (np.concatenate(parts) for parts in zip(*blocks))
     labelled = n_relevant > 0
     values = row_metric(gains[labelled], n_relevant[labelled], k)
@@ -390,7 +390,8 @@ def _tie_averaged_ndcg(rows: RowBlock, k: int) -> FloatArray:
     F = rows.ranking_scores
     order = descending_order(F)
     falling = np.take_along_axis(F, order, axis=1)
-    until = np.concatenate([[0.0], np.cumsum(np.where(np.arange(F.shape[1]) < k, discounts(F.shape[1]), 0.0))])
+    weights = np.where(np.arange(F.shape[1]) < k, discounts(F.shape[1]), 0.0)
+    until = np.concatenate([[0.0], np.cumsum(weights)])
     first = first_of_tie(falling)
     last = last_of_tie(falling)
     mean_discount = (until[last + 1] - until[first]) / (last + 1 - first)

@@ -1,11 +1,11 @@
-"""Files of data with very many labels: the format of the extreme classification repository, and pairs of NPZ files.
+"""Formats for very many labels: of the extreme classification repository, and pairs of NPZ files.
 
 A file of the repository begins with a line of three numbers: rows, features, labels. A row is
 `1,3 0:0.25 7:1`; labels and features are numbered from 0. A row without labels begins with a space.
 
 A pair is two files of `scipy.sparse.save_npz`, with the features and the labels. Their names differ
-in one part, X or Y: `train.X.npz` and `train.Y.npz`, or `X.trn.npz` and `Y.trn.npz` as in the files of
-PECOS. The name with X stands for both, so that a data set is one path, as in all other formats.
+in one part, X or Y: `train.X.npz` and `train.Y.npz`, or `X.trn.npz` and `Y.trn.npz` as in the files
+of PECOS. The name with X stands for both, so that a data set is one path, as in all other formats.
 
 Both formats have no names of features and labels. Y is always sparse.
 """
@@ -99,7 +99,7 @@ class NpzPair(Format):
         """Read both files; Y is sparse."""
         partner = label_file(path)
         if not partner.is_file():
-            raise format_error(f"the labels of a pair of NPZ files are in {partner.name}, which does not exist")
+            raise format_error(f"the labels of the pair are in {partner.name}, which is missing")
         X = _read_sparse(path, options.max_bytes)
         Y = _read_sparse(partner, options.max_bytes)
         if X.shape[0] != Y.shape[0]:
@@ -113,10 +113,10 @@ class NpzPair(Format):
         return row_blocks(X, size)
 
     def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-        """Write both files, without the names of features and labels; missing labels are refused."""
+        """Write both files, without names of features and labels; missing labels are refused."""
         if dataset.missing_labels:
             count = dataset.missing_labels
-            raise format_error(f"missing labels cannot be written in this format: Y has {count}; use .npz")
+            raise format_error(f"missing labels cannot be written in this format: Y has {count}")
         for target, matrix in ((label_file(path), dataset.Y), (path, dataset.X)):
             with replace_file(target) as temporary, open(temporary, "wb") as stream:
                 sparse.save_npz(stream, sparse.csr_matrix(matrix))
@@ -139,7 +139,7 @@ def label_file(path: Path) -> Path:
     """Return the file of the labels that belongs to a file of features."""
     parts = path.name.split(".")
     if "X" not in parts:
-        raise format_error("the file of the features of a pair has a part X in its name, such as train.X.npz")
+        raise format_error(f"a pair is named like train.X.npz; got {quote(path.name)}")
     parts[parts.index("X")] = "Y"
     return path.with_name(".".join(parts))
 
@@ -155,8 +155,9 @@ def _read_sparse(path: Path, max_bytes: int) -> Any:
         layout = arrays["format"].tobytes().replace(b"\0", b"") if "format" in arrays else b""
         if layout != b"csr" or not arrays.keys() >= set(CSR_FIELDS):
             raise format_error(
-                f"a file of a pair must be a CSR matrix; got the format {quote(layout.decode('latin-1'))} "
-                f"and the arrays {quote(sorted(arrays))}; write it with "
-                f"scipy.sparse.save_npz({path.name!r}, M.tocsr()); if the file has X and Y, rename it"
+                "a file of a pair must be a CSR matrix; got the format "
+                f"{quote(layout.decode('latin-1'))} and the arrays {quote(sorted(arrays))}; write it with "
+                f"scipy.sparse.save_npz({path.name!r}, M.tocsr()); "
+                "if the file has X and Y, rename it"
             )
         return read_csr(arrays, "the matrix")

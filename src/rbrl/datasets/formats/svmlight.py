@@ -179,9 +179,10 @@ class _Block(NamedTuple):
 
     def dataset(self, path: Path, head: Head, options: ReadOptions) -> Dataset:
         """Return the rows as a data set."""
+        is_sparse = options.sparse_labels or head.n_rows is not None
         return Dataset(
             self.matrix("feature", head),
-            label_matrix(self.matrix("label", head), options.sparse_labels or head.n_rows is not None),
+            label_matrix(self.matrix("label", head), is_sparse),
             head.feature_names,
             head.label_names,
             path.name.split(".")[0],
@@ -282,14 +283,16 @@ def _open_rows(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, 
         lines = enumerate(chain(["" if has_sizes else first_line], stream), 1)
         texts = ((line.partition("#")[0], i) for i, line in lines)
         # After a line of sizes, a row without labels and features is a space.
-        yield head, ((text.strip(), i) for text, i in texts if text.strip() or (has_sizes and text[:1] == " "))
+        is_row = str.strip if not has_sizes else (lambda text: text.strip() or text.startswith(" "))
+        yield head, ((text.strip(), i) for text, i in texts if is_row(text))
 
 
 def parse_sizes(line: str) -> list[int] | None:
     """Return the numbers of rows, features and labels in a line of sizes, or None."""
     sizes = line.split()
-    is_line_of_sizes = len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes)
-    return [int(size) for size in sizes] if is_line_of_sizes else None
+    if len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes):
+        return [int(size) for size in sizes]
+    return None
 
 
 def _parse_head(line: str) -> Head | None:
