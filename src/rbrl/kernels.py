@@ -28,12 +28,18 @@ def gram(
 ) -> FloatArray:  # fmt: skip
     """Return the kernel values between the rows of X and of Z, or of X itself, in float64.
 
+    They are x'z for "linear", exp(-gamma |x - z|^2) for "rbf" and (gamma x'z + coef0)^degree for "poly".
+    For "precomputed", X has the kernel values and is returned.
+
     Parameters
     ----------
+    X, Z : arrays or CSR matrices (n_rows, n_features)
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable
         Kernel. A callable takes two arrays of rows and returns the matrix of their kernel values.
     gamma : float or None
         Factor of squared distances or of inner products; None means 1 / n_features.
+    degree, coef0 : float
+        Parameters of "poly".
 
     Examples
     --------
@@ -85,7 +91,7 @@ class KernelRows:
             self._has_far_columns = _has_far_columns(self._gamma, self.Z)
 
     def values(self, X: Any) -> FloatArray:
-        """Return the kernel values between the rows of X and those of Z.
+        """Return the kernel values between the rows of X and those of Z; X itself if they are precomputed.
 
         Parameters
         ----------
@@ -159,6 +165,7 @@ def _far_columns(gamma: float, X: Matrix) -> BoolArray:
 
 
 def _dense(X: Matrix) -> FloatArray:
+    """Return X as a dense array in float64, without a copy if it is one."""
     return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
 
 
@@ -175,6 +182,10 @@ def fit_feature_map(
         centres of clusters of rows.
     n_components : int
         Number of features. There are at most as many landmarks as rows.
+    kernel, gamma, degree, coef0
+        Parameters of :func:`gram`. "fourier" approximates "rbf" only.
+    random_state : int, RandomState or None
+        Seed of the approximation.
 
     Examples
     --------
@@ -205,6 +216,7 @@ def fit_feature_map(
 
 
 def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArray:
+    """Return the centres of clusters of rows: (n_clusters, n_features)."""
     from sklearn.cluster import MiniBatchKMeans
 
     # Few iterations suffice, because a centre needs only about ten rows.
@@ -213,7 +225,7 @@ def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArra
 
 
 def check_finite_values(K: FloatArray) -> None:
-    """Refuse kernel values that are not finite numbers."""
+    """Raise ValueError if a kernel value is not a finite number."""
     # The largest and the smallest value show it in one pass each, without an array of truth values.
     if not (np.isfinite(K.max(initial=0.0)) and np.isfinite(K.min(initial=0.0))):
         n_missing = np.count_nonzero(~np.isfinite(K))
@@ -221,7 +233,10 @@ def check_finite_values(K: FloatArray) -> None:
 
 
 def check_gram(K: FloatArray) -> FloatArray:
-    """Return the symmetric part of a training kernel matrix, after checking its shape and values."""
+    """Return the symmetric part of a training kernel matrix, a new array, after checking its shape and values.
+
+    Mirrored entries may differ by at most 1e-6 of the largest absolute value.
+    """
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"A training kernel matrix must be square, one row and one column per sample. Got {K.shape}.")
     check_finite_values(K)

@@ -143,7 +143,9 @@ class ColumnScales(NamedTuple):
 
 
 def first_row(X: Matrix) -> FloatArray:
-    """Return the shift of sums over the rows of X, which reduces rounding errors; 0 for a sparse X.
+    """Return the first row of X as the shift of :func:`shifted_sums`; zeros if X is sparse or has no rows.
+
+    Sums of differences from it have smaller rounding errors.
 
     Parameters
     ----------
@@ -232,7 +234,7 @@ def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> 
     gamma : {"median", "scale", "paper"}, float or None
         Rule of the width, or the width itself. "median" is 1 / the median squared distance between different
         rows, of at most 1,000 rows. "scale" is 1 / (n_features x variance of all entries), as in scikit-learn.
-        "paper" and None are 1 / n_features. The result is 1 if all rows are equal.
+        "paper" and None are 1 / n_features. "median" is 1 if all rows are equal, "scale" if all entries are.
     X : array or CSR matrix (n_samples, n_features)
     weights : array (n_samples,), default=None
         Positive weights of the rows.
@@ -291,7 +293,7 @@ def _median_squared_distance(X: Any, weights: FloatArray | None) -> float:
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the median of values that are repeated as often as their weights."""
+    """Return the median of values that are repeated as often as their weights; of two middle values, the mean."""
     order = np.argsort(values)
     ends = np.cumsum(weights[order])
     half = np.searchsorted(ends, [ends[-1] * (0.5 - 1e-12), ends[-1] * (0.5 + 1e-12)], side="left")

@@ -131,7 +131,7 @@ class IterativeStratifiedKFold(_Splitter):
     The samples of the rarest label are distributed first, each to the fold that lacks most samples
     of this label. The next label is the rarest one among the remaining samples, and so on. Then
     samples of two folds are exchanged as long as this makes the frequencies more equal. The sizes
-    of the folds differ by at most one sample.
+    of the folds differ by at most one sample. With more than 30 folds, no samples are exchanged.
 
     Parameters
     ----------
@@ -225,6 +225,7 @@ class IterativeStratifiedShuffleSplit(_Splitter):
 
 
 def _generator(random_state: RandomState) -> np.random.Generator:
+    """Return a Generator; a Generator itself, a new one from an int or None, or one seeded by a RandomState."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)
@@ -283,7 +284,8 @@ def _deal_by_label(
 def _deal(demand: FloatArray, free: FloatArray, tie_break: FloatArray, wanted: float = 1.0) -> list[int]:
     """Assign each sample to the part with the largest demand, and update `free` in place.
 
-    Ties go to the part with the most free places, then to a random one.
+    Ties go to the part with the most free places, then to a random one. Each sample lowers the demand
+    of its part by `wanted`.
     """
     demands = demand.tolist()
     places = free.tolist()
@@ -333,5 +335,5 @@ def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, 
 
 
 def _largest(values: FloatArray, members: IntArray) -> IntArray:
-    """Return the members with the largest values."""
+    """Return the members with the largest values, at most `_EXCHANGE_CANDIDATES`, largest first."""
     return members[np.argsort(-values[members], kind="stable")[:_EXCHANGE_CANDIDATES]]

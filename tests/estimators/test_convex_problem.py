@@ -60,7 +60,7 @@ def test_its_objective_is_what_a_fit_reports_at_any_parameters(model, rows, weig
 def test_its_matrix_scores_other_rows_as_the_model_does(model, rows, weights):
     model = clone(model).fit(rows, Y, weights)
     problem = clone(model).problem(rows, Y, weights)
-    found = problem.score_matrix(rows) @ problem.design.weights(stored(model, problem))
+    found = problem.matrix_of_rows(rows) @ problem.design.weights(stored(model, problem))
     np.testing.assert_allclose(found, model.decision_function(rows), atol=1e-8)
 
 

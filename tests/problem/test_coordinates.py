@@ -57,7 +57,7 @@ def test_the_gram_matrix_is_its_diagonal(design_class, kind, shape):
     design = design_class(features(shape, kind)[0])
     Z = design.matrix()
     np.testing.assert_allclose(Z.T @ Z, np.diag(design.gram_diagonal), atol=1e-9 * design.gram_diagonal.max())
-    assert design.columns == 0, "looking at the matrix is no product of the solver's"
+    assert design.columns_multiplied == 0, "looking at the matrix is no product of the solver's"
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

@@ -21,7 +21,7 @@ def test_adjoint_is_the_transpose_and_both_count_their_columns(kind):
     design = random_design(rng, kind)
     W, R = rng.standard_normal((design.shape[1], 3)), rng.standard_normal((design.shape[0], 3))
     assert np.vdot(design.scores(W), R) == pytest.approx(np.vdot(W, design.adjoint(R)), rel=1e-12)
-    assert design.columns == 6
+    assert design.columns_multiplied == 6
 
 
 @every_design

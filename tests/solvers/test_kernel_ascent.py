@@ -39,7 +39,7 @@ def test_products_are_those_of_the_matrix(small_parts, stored):
     design = designs_of(K)[stored]
     atol = 1e-5 if stored == "single" else 1e-12
     np.testing.assert_allclose(design.scores(A), K @ A, atol=atol)
-    assert design.columns == 3
+    assert design.columns_multiplied == 3
     np.testing.assert_allclose(design.row_squares, np.diag(K), atol=atol)
     np.testing.assert_allclose(design.label_gram(A), A.T @ K @ A, atol=10 * atol)
     assert design.inner(A, B) == pytest.approx(np.vdot(A, K @ B), abs=10 * atol)

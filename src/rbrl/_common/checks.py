@@ -69,7 +69,7 @@ def check_number(
         Class and name of the parameter.
     value : object
     low : float, default=0.0
-        Lower bound of the number.
+        Smallest allowed number; `-inf` means no limit.
     strict : bool, default=False
         Whether the number must be larger than `low`.
     integer : bool, default=False
@@ -177,7 +177,7 @@ def hint(value: object, allowed: Iterable[object]) -> str:
 
 
 def check_table(where: str, value: Any) -> dict[str, Any]:
-    """Return `value` if it is a table, which is a dict."""
+    """Return `value` if it is a table, which is a dict; raise PlanError otherwise."""
     return _require(isinstance(value, dict), where, "be a table", value)
 
 
@@ -260,7 +260,7 @@ def check_values(where: str, table: Any, checks: Mapping[str, Check], required: 
 
 
 def read_as(where: str, table: Any, cls: type[T]) -> T:
-    """Return an instance of a dataclass with the checked values of a table.
+    """Return an instance of a dataclass with the checked values of a table; raise PlanError if one is wrong.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def accept_any(where: str, value: T) -> T:
 
 
 def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
-    """Return `value` if it is one of `allowed`.
+    """Return `value` if it is one of `allowed`; raise PlanError otherwise.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
 
 
 def check_whole(where: str, value: Any, at_least: int) -> int:
-    """Return `value` if it is an integer of at least `at_least`.
+    """Return `value` if it is an integer of at least `at_least`; raise PlanError otherwise.
 
     Parameters
     ----------
@@ -320,23 +320,23 @@ def check_whole(where: str, value: Any, at_least: int) -> int:
 
 
 def check_share(where: str, value: Any) -> float:
-    """Return `value` if it lies between 0 and 1, both excluded."""
+    """Return `value` if it lies between 0 and 1, both excluded; raise PlanError otherwise."""
     ok = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1
     return float(_require(ok, where, "lie between 0 and 1, both excluded", value))
 
 
 def check_flag(where: str, value: Any) -> bool:
-    """Return `value` if it is true or false."""
+    """Return `value` if it is true or false; raise PlanError otherwise."""
     return _require(isinstance(value, bool), where, "be true or false", value)
 
 
 def check_text(where: str, value: Any) -> str:
-    """Return `value` if it is text that is not empty."""
+    """Return `value` if it is text that is not empty; raise PlanError otherwise."""
     ok = isinstance(value, str) and value.strip()
     return _require(ok, where, "be text that is not empty", value)
 
 
 def check_list(where: str, value: Any) -> list[Any]:
-    """Return `value` if it is a list that is not empty."""
+    """Return a copy of `value` if it is a list or tuple that is not empty; raise PlanError otherwise."""
     ok = isinstance(value, list | tuple) and value
     return list(_require(ok, where, "be a list that is not empty", value))

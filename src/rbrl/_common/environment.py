@@ -154,7 +154,7 @@ def _group_limits(groups: Path, own_groups: Path) -> Iterator[int]:
 
 
 def _address_space_limits() -> list[int]:
-    """Return what `ulimit -v` leaves, or nothing if the address space is not limited."""
+    """Return the number of bytes that `ulimit -v` leaves, or nothing if the address space is not limited."""
     pages = _find_all(Path("/proc/self/statm"), r"\A\d+")
     if not pages:
         return []

@@ -77,7 +77,7 @@ def fill_masked_entries(values: Any) -> Any:
 
 
 def as_dense(matrix: Any) -> Array:
-    """Return a matrix of any form as a dense array, with NaN for masked entries.
+    """Return a matrix of any form as a dense array, with NaN for masked entries; an array is not copied.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def label_values(y: Any) -> LabelValues:
     """Return labels of any form as an array or a CSR matrix.
 
     Numbers in arrays of objects, such as pandas columns that can hold NA, become numeric arrays. A masked
-    entry, None and NA become NaN.
+    entry, None and NA become NaN. An array of numbers is not copied.
 
     Parameters
     ----------
@@ -262,6 +262,8 @@ def label_values(y: Any) -> LabelValues:
 
 def missing_entries(values: Any) -> BoolArray | None:
     """Return the mask of the missing labels of a matrix, or None if no label is missing.
+
+    Only dense matrices of floats can have missing labels. The result for other labels is None.
 
     Parameters
     ----------

@@ -29,7 +29,9 @@ GRAM_NOISE_SHARE = 1e-14
 
 
 def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues (ascending, not negative) and eigenvectors of a positive semidefinite matrix.
+    """Return eigenvalues (ascending, negative rounding errors set to 0) and eigenvectors of a semidefinite matrix.
+
+    The eigenvectors are the columns of the second array.
 
     LAPACK is called directly, because the checks of NumPy cost more than a small decomposition.
     """
@@ -80,9 +82,10 @@ def leading_singular(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return left singular vectors, singular values (descending) and right singular vectors of W.
 
-    The result has the `most` largest singular values that exceed `above`. It is exact if all are asked
-    for or if the shorter side of W is at most `EXACT_BELOW`. Otherwise, subspace iteration starts from
-    the columns of `near`, which approximate right singular vectors, and from `most` random columns.
+    The result has the `most` largest singular values that exceed `above` and 1e-8 of the largest one. It
+    is exact if all are asked for or if the shorter side of W is at most `EXACT_BELOW`. Otherwise,
+    subspace iteration starts from the columns of `near`, which approximate right singular vectors, and
+    from `most` random columns.
     """
     if min(W.shape) > max(EXACT_BELOW, most):
         P, sigma, Q = _subspace_iteration(W, most, near)
@@ -114,7 +117,7 @@ def _subspace_iteration(
 def leading_eigenvectors(
     product: Callable[[FloatArray], FloatArray], size: int, most: int, extra: int = 8, rounds: int = 3
 ) -> tuple[FloatArray, FloatArray]:
-    """Return approximate leading eigenvectors and eigenvalues of a positive semidefinite matrix.
+    """Return approximate leading eigenvectors and eigenvalues of a positive semidefinite matrix, largest first.
 
     Subspace iteration multiplies the matrix by `most` columns and `extra` columns, which improve the
     accuracy of the last eigenvectors.
@@ -146,7 +149,7 @@ def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
 
 
 def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
-    """Return the nearest matrix with no singular value above `limit`."""
+    """Return the nearest matrix with no singular value above `limit`, which is at least 0."""
     if 0 < W.shape[0] < W.shape[1]:
         return clip_singular_values(W.T, limit).T
     clip = np.eye(W.shape[1])
@@ -193,7 +196,7 @@ def whiten(
     Parameters
     ----------
     gram : array (n_columns, n_columns)
-        Gram matrix :math:`X'X`; its memory is reused.
+        Gram matrix :math:`X'X`; it is overwritten.
     projected : callable, default=None
         Function that returns :math:`(XV)'(XV)`, computed from XV, for directions V (n_columns, k). None if
         the rows are not available.
@@ -216,7 +219,10 @@ def whiten(
 
 
 def squares(X: Matrix, axis: int = 0) -> FloatArray:
-    """Return the sums of squares of the columns, or of the rows with ``axis=1``."""
+    """Return the sums of squares of the columns, or of the rows with ``axis=1``.
+
+    They have the type of a dense X, and float64 for a sparse X.
+    """
     if not issparse(X):
         return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
     X = sum_duplicates(X)
@@ -354,7 +360,7 @@ def descending_order(F: FloatArray, later_first: bool = False) -> IntArray:
 
 
 def last_of_tie(scores: Array) -> IntArray:
-    """Return the position of the last score that equals each score.
+    """Return the position of the last score that equals each score, perhaps as a read-only view.
 
     Parameters
     ----------

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# Number of the latest gaps from which the speed of convergence is estimated.
+# Number of gaps from which, together with the latest gap, the speed of convergence is estimated.
 N_RECENT_GAPS = 6
 # Seconds before the live view of a fit or a search opens.
 PATIENCE_SECONDS = 1.0
-# Share of the elapsed time after which a search writes its next line, so that a long search does not
-# fill a log.
+# Share of the elapsed time that is added to the pause between two lines of a search, so that a long
+# search does not fill a log.
 LINE_SHARE = 0.1
 
 

@@ -190,13 +190,15 @@ def _text_columns(X: Any) -> Iterator[tuple[Any, str]]:
 
 
 def _as_array(X: Any) -> Array:
+    """Return X as an array; return an empty array if its rows have different lengths."""
     try:
         return np.asarray(X)
-    except ValueError:  # rows of different lengths
+    except ValueError:
         return np.empty(0)
 
 
 def _shorten(text: str) -> str:
+    """Return at most 40 characters of a text."""
     return str(text) if len(text) <= 40 else text[:39] + "…"
 
 
@@ -215,6 +217,7 @@ def _texts(y: Any) -> list[str]:
 
 
 def _split(text: str, separator: str) -> list[str]:
+    """Return the parts of a text without surrounding blanks; empty parts are left out."""
     return [part for part in map(str.strip, text.split(separator)) if part]
 
 

@@ -19,10 +19,12 @@ ROW_ACCURACY = 0.01
 
 
 def _slack(Y: Array, F: Array) -> Array:
+    """Return the slacks max(1 - y f, 0); they are 0 for missing labels."""
     return np.maximum(np.abs(Y) - Y * F, 0.0)
 
 
 def _cost(Y: Array, weights: Array, scale: float, costs: Array) -> Array:
+    """Return the weight of the hinge of each entry: (n_samples, n_labels)."""
     return scale * (weights[:, None] if weights.ndim == 1 else weights) * np.where(Y > 0, costs, 1.0)
 
 
@@ -220,9 +222,10 @@ def _ascend_row(
     pairs: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array, f: Array, curvature: float,
     inner: int, moved: Array,
 ) -> None:  # fmt: skip
-    """Take coordinate steps over the pairs of one row.
+    """Take coordinate steps over the pairs of one row, in at most `inner` passes.
 
-    Update alpha and the scores f of the row, and write the change of its coefficients to `moved`.
+    Update alpha and the scores f of the row, and write the change of its coefficients to `moved`. The
+    passes end if no dual variable changes by more than 0.001 of its cap.
     """
     first, last = pairs
     moved[:] = 0.0
@@ -252,7 +255,10 @@ def ascend_gram(
     K: Array, scores: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
     biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
-    """Ascend over the rows in `order`; change alpha, the scores (n_labels, n) and the biases."""
+    """Ascend over the rows in `order`; change alpha, the scores (n_labels, n) and the biases, in place.
+
+    `lift` is the square of the constant feature whose weights are the biases. The scores have no biases.
+    """
     moved = np.empty_like(biases)
     for i in order:
         f = scores[:, i] + biases
@@ -265,7 +271,7 @@ def ascend_rows(
     data: Array, indices: Array, indptr: Array, norms: Array, W: Array, start: Array, winner: Array, loser: Array,
     margin: Array, cap: Array, alpha: Array, biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
-    """Ascend over the CSR rows in `order`; change alpha, the weights W and the biases."""
+    """Ascend over the CSR rows in `order`; change alpha, the weights W and the biases, in place."""
     moved = np.empty_like(biases)
     for i in order:
         x = data[indptr[i] : indptr[i + 1]]
@@ -294,6 +300,8 @@ def project_pairs(
     steps: Array, new: Array, r: Array, H: Array,
 ) -> float:  # fmt: skip
     """Write alpha after a gradient step, clipped to [0, cap], to `new`, with biases added to the scores.
+
+    ``steps[i]`` is the length of the step for the pairs of row i, above 0.
 
     The new values are the derivative of a convex function of the biases. Return the value of this
     function; add its gradient to r and its generalised Hessian to H.

@@ -1,4 +1,4 @@
-"""Classifiers, thin objects of scikit-learn: validate, encode the labels, pose the problem, solve, store."""
+"""Classifiers with the interface of scikit-learn: `fit` checks data, encodes labels, solves, and stores the solution."""
 
 from rbrl.estimators.chains import EnsembleOfChains as EnsembleOfChains
 from rbrl.estimators.ml_knn import MLkNN as MLkNN

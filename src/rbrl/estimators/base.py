@@ -217,6 +217,7 @@ class MultiLabelClassifier(NamedAnswers):
         """Return the scores of checked rows, (n_samples, n_columns)."""
 
     def _learn(self, X: MatrixLike | Dataset, y: MatrixLike | None, sample_weight: ArrayLike | None = None) -> Self:
+        """Check the parameters and the data, and fit, for a subclass whose `fit` takes weights of rows."""
         self._check_parameters()
         self._fit(*check_training_data(self, X, y, sample_weight))
         return self
@@ -299,6 +300,7 @@ class ProbabilityClassifier(MultiLabelClassifier):
         return to_class_probabilities(self._probabilities(self._check_rows(X)), self.targets_)
 
     def _has_probabilities(self) -> bool:
+        """Return whether the base learner has probabilities; True for a classifier without a base learner."""
         return hasattr(self.estimator, "predict_proba") if hasattr(self, "estimator") else True
 
     @abstractmethod

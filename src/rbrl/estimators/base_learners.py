@@ -1,4 +1,4 @@
-"""Base learners of the reductions, and the base class of all reductions."""
+"""Base learners of the reductions: their construction, fits, scores and probabilities."""
 
 import warnings
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Inputs:
 
 
 def to_liblinear_rows(X: Matrix) -> Matrix:
-    """Convert rows to the types of LIBLINEAR, so that the fits need not convert them again.
+    """Convert rows to the types of LIBLINEAR, so that the fits need not convert them again; X itself if it has them.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def make_kernel_svm(C: float, tol: float | None, **kernel: Any) -> SVC:
 def fit_learner(
     learner: Learner, inputs: Inputs, y: IntArray, weights: FloatArray | None = None, rows: IntArray | None = None
 ) -> Learner:
-    """Fit a new learner to the classes of some rows, and return it.
+    """Fit a new learner to the classes of some rows, and return this learner.
 
     Parameters
     ----------
@@ -225,6 +225,7 @@ class _SquaredHinge:
         return cg(LinearOperator((len(g), len(g)), hessian_product, dtype=g.dtype), -g, rtol=1e-6)[0]
 
     def _multiply_transpose(self, r: FloatArray) -> FloatArray:
+        """Return (X, 1)' @ r, whose last entry belongs to the intercept."""
         return np.append(self.X.T @ r, r.sum())
 
 

@@ -112,6 +112,7 @@ class EnsembleOfChains(ReductionClassifier):
         self.chains_, self.chain_labels_, self.chain_constants_ = (list(part) for part in zip(*fitted))
 
     def _draw_rows(self, random: np.random.RandomState, n_samples: int) -> IntArray | None:
+        """Return the rows of a chain in ascending order; None means all rows."""
         n_drawn = max(1, round(self.max_samples * n_samples))
         return None if n_drawn == n_samples else np.sort(random.permutation(n_samples)[:n_drawn])
 

@@ -15,7 +15,7 @@ KERNEL_BLOCK_ENTRIES = 2**24
 
 
 def store_weights(model: Any, W: FloatArray) -> None:
-    """Store the weights of features in a linear model.
+    """Store the weights of features in a linear model. `coef_` is a view of W.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def store_weights(model: Any, W: FloatArray) -> None:
 
 
 def stored_weights(model: Any) -> FloatArray | None:
-    """Return the weights that :func:`store_weights` has stored; None without a fit of a linear model.
+    """Return a copy of the weights that :func:`store_weights` has stored; None without a fit of a linear model.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def stored_weights(model: Any) -> FloatArray | None:
 
 
 def store_row_coefficients(model: Any, X: Matrix, rows: IntArray, coefficients: FloatArray) -> None:
-    """Store the coefficients of some rows of X in a kernel model; those of the other rows are 0.
+    """Store X, without a copy, and the coefficients of some of its rows in a kernel model; the others are 0.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def score_linear(model: Any, X: Matrix) -> FloatArray:
     array (n_samples, n_labels)
     """
     if issparse(X) and X.shape[0] == 1:
-        # SciPy would copy all weights, into the order of its loops.
+        # X @ coef_.T would make SciPy copy all weights into another memory order.
         scores = np.asarray(model.coef_[:, X.indices] @ X.data)[None]
     else:
         scores = np.asarray(X @ model.coef_.T)
@@ -180,7 +180,7 @@ def score_linear(model: Any, X: Matrix) -> FloatArray:
 
 
 def score_by_kernel(model: Any, X: Matrix) -> FloatArray:
-    """Return the kernel values with the training rows, times the coefficients, by some rows at a time.
+    """Return the kernel values with the training rows times the coefficients, computed for some rows at a time.
 
     Parameters
     ----------
@@ -229,6 +229,7 @@ def apply_feature_map(feature_map: Any, X: Matrix) -> FloatArray:
 
 
 def _dense_values(X: Matrix) -> FloatArray:
+    """Return X as a dense array in float64, without a copy if it is one."""
     return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
 
 

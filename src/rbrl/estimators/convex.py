@@ -211,20 +211,22 @@ class ConvexClassifier(MultiLabelClassifier):
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features), Dataset, Shards, list of parts, Dask array or data frame
-            A :class:`rbrl.datasets.Dataset` has its labels, and so have parts: :class:`rbrl.datasets.Shards`, a list of
-            (X, Y) or (X, Y, weights), or of delayed ones. What comes in parts stays where it is: the linear model is learned
-            in passes over it, with bounded memory. With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
+            Features, or the kernel matrix (n_samples, n_samples) with ``kernel="precomputed"``. A
+            :class:`rbrl.datasets.Dataset` contains its labels. So do rows in parts: :class:`rbrl.datasets.Shards`, or a
+            list of (X, Y) or (X, Y, weights), which may be delayed objects of Dask. Parts are not loaded together: a
+            linear model is fitted in passes over them, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
             Labels, 0/1 or -1/+1; `predict` returns the same coding. NaN is a missing label, which is in no
-            loss and no pair. A 1-D y of classes is also accepted. With a Dask array X, a Dask array with the
-            same rows in each block; with shards and parts, which have their labels, none.
+            loss and no pair. A 1-D y of classes is also accepted. With a Dask array X, y is a Dask array with
+            the same rows in each block. With a Dataset, shards or parts, y must be None.
         sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
-            Weights of the rows in the loss, or of the entries of y; what has weight 0 is as if it were absent. The hinge of
-            an entry counts its weight, a pair of labels the product of theirs, as a share of all pairs of the row, times
-            the mean weight of the row's entries. With a Dask array X, a Dask array; parts have their weights with them.
+            Weights of the rows in the loss, or of the entries of y. A row or an entry of weight 0 is ignored. The hinge
+            of an entry has the weight of this entry. A pair of labels has the product of their weights, as a share of
+            all pairs of the row, times the mean weight of the entries of the row. With a Dask array X, it is a Dask
+            array. For parts, it must be None, because the parts contain the weights.
         label_mask : bool array or sparse matrix (n_samples, n_labels), default=None
-            True where a label is known: missing ones of a sparse y, in which nothing else can say so. With a Dask array X,
-            a Dask array; in parts, a weight of 0 says the same.
+            True for a known label, False for a missing label. A sparse y needs it, because it cannot contain NaN. With
+            a Dask array X, it is a Dask array. For parts, it must be None; a weight of 0 marks a missing label.
 
         Returns
         -------
@@ -390,6 +392,7 @@ class ConvexClassifier(MultiLabelClassifier):
         return _count_rank(singular_values(coefficients))
 
     def _store_solution(self, solution: Solution, started: float) -> None:
+        """Store the certificate and the history of a solution, and warn with its messages."""
         proof = solution.proof
         result = solution.result
         for text in solution.messages:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import find_nuclear, is_precomputed
-from rbrl.estimators.forms import LinearForm, Pose, form_of
+from rbrl.estimators.forms import LinearForm, MakeObjective, form_of
 from rbrl.estimators.training_scores import LabelledRows
 from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class ConvexProblem:
     """The objective of a classifier over given rows: a loss of labels and scores, plus penalties, over a design.
 
-    :meth:`ConvexClassifier.problem` makes one. Nothing is computed before it is needed. The objectives of all
-    parameters that do not change the design share it: such as the weights of losses and of the nuclear norm. The ridge
-    changes the design if the intercept has a ridge of its own.
+    :meth:`ConvexClassifier.problem` makes one. Nothing is computed before it is needed. Objectives with other
+    weights of losses or of the nuclear norm share the design. Another ridge changes the design only if the intercept
+    has a ridge of its own.
 
     Parameters
     ----------
@@ -112,13 +112,14 @@ class ConvexProblem:
         return self.form.design_at(constant)
 
     def _with(self, parameters: dict[str, Any]) -> "ConvexClassifier":
+        """Return a copy of the model with other parameters; the model itself if there are none."""
         return clone(self.model).set_params(**parameters) if parameters else self.model
 
     def loss(self) -> Loss:
         """Return the loss of the model."""
         return self.model.loss(partial(label_counts, self.Y, self.weights))
 
-    def _pose(self, model: "ConvexClassifier", ridge: float) -> Pose:
+    def _bind_objective(self, model: "ConvexClassifier", ridge: float) -> MakeObjective:
         """Return the function from a design to the objective of a model over it."""
         return partial(
             Objective,
@@ -152,10 +153,10 @@ class ConvexProblem:
                 f"The design has an intercept's column of {design.constant:g}, ridge={model.ridge} and "
                 f"intercept_ridge={model.intercept_ridge} need {constant:g}; take that of design_of."
             )
-        return self._pose(model, ridge)(design)
+        return self._bind_objective(model, ridge)(design)
 
-    def score_matrix(self, X: Matrix, design: Design | None = None) -> FloatArray:
-        """Return the matrix whose product with weights over a design has the scores of other rows.
+    def matrix_of_rows(self, X: Matrix, design: Design | None = None) -> Any:
+        """Return new rows in the coordinates of a design: their scores are ``result @ weights``.
 
         Parameters
         ----------
@@ -166,7 +167,7 @@ class ConvexProblem:
 
         Returns
         -------
-        array or CSR matrix (n_rows, n_columns)
+        array, sparse matrix or LinearOperator (n_rows, n_columns)
         """
         design = self.design if design is None else design
         return design.transform(self.form.basis(X, design.constant))
@@ -183,7 +184,7 @@ class ConvexProblem:
     def _row_objective(self) -> Objective:
         """The objective over the rows as they are."""
         ridge, constant = self.form.find_ridge(self.model)
-        return self._pose(self.model, ridge)(self.form.make_row_design(constant))
+        return self._bind_objective(self.model, ridge)(self.form.make_row_design(constant))
 
     def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
@@ -194,7 +195,8 @@ class ConvexProblem:
             First coefficients, in the form in which the model stores them: of the features (n_columns, n_labels), with
             those of the intercept last, or of the rows that are not ignored (n_rows, n_labels).
         dual_scores : array (n_rows, n_labels), default=None
-            Scores at which an earlier result found its lower bound, for dual ascent to start from.
+            Scores at which an earlier result found its lower bound. Dual ascent starts from them; other
+            solvers ignore them.
 
         Returns
         -------
@@ -204,7 +206,7 @@ class ConvexProblem:
         solver = self.solver
         form = self.form
         if not (isinstance(solver, DualAscent) and form.has_row_design):
-            return form.solve(self._pose(model, self.ridge), solver, start, model.max_iter)
+            return form.solve(self._bind_objective(model, self.ridge), solver, start, model.max_iter)
         objective = self._row_objective
         weights = None if start is None else objective.design.weights(start)
         solver = replace(solver, dual_scores=dual_scores)
@@ -216,7 +218,7 @@ class ConvexProblem:
         del objective, certifier, self._row_objective
         left = model.max_iter - solution.result.n_iter
         start = solution.coefficients.astype(np.float64)
-        return form.solve(self._pose(model, self.ridge), QuasiNewton(), start, left).after(solution)
+        return form.solve(self._bind_objective(model, self.ridge), QuasiNewton(), start, left).after(solution)
 
     def estimate_memory(self) -> MemoryNeeds:
         """Estimate the memory that :meth:`solve` needs."""
@@ -247,12 +249,12 @@ class ConvexProblem:
         return LabelledRows(X, self.Y, self.weights, self.counted)
 
     def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
-        """Compute, or estimate, the effective number of parameters.
+        """Return the effective number of parameters. Without `design`, kernel models estimate it from some rows.
 
         Parameters
         ----------
         design : Design, default=None
-            Design of a solution; None means the problem's own.
+            Design of a solution. None means the problem's own, or the sample of rows for kernels.
         ridge : float, default=None
             Ridge of a solution; None means that of the problem.
 

@@ -22,7 +22,7 @@ ClassWeight: TypeAlias = str | Mapping[Any, float | Sequence[float]] | None
 
 
 def apply_label_mask(Y: IntArray, label_mask: MatrixLike | None) -> IntArray:
-    """Return labels with 0 for the entries that a mask excludes.
+    """Return labels with 0 for the entries that a mask excludes; Y itself without a mask.
 
     Parameters
     ----------
@@ -228,6 +228,7 @@ class WeightedLoss:
     made: Loss = field(init=False)
 
     def __call__(self, count_labels: Callable[[], LabelCounts]) -> Loss:
+        """Make the loss, keep it in `made`, and return it."""
         self.made = self.loss(count_labels)
         if self.class_weight is not None:
             table = compute_label_weights(self.class_weight, count_labels(), self.names)

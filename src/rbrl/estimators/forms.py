@@ -56,7 +56,7 @@ from rbrl.solvers import Certifier, DualAscent, Solution, Solver, solve_and_cert
 from rbrl.solvers.proof import prove_function, prove_linear
 
 # A function from a design to the objective over it.
-Pose: TypeAlias = Callable[[Design], Objective]
+MakeObjective: TypeAlias = Callable[[Design], Objective]
 
 
 class ModelForm(ABC):
@@ -148,7 +148,7 @@ class ModelForm(ABC):
 
     @abstractmethod
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix whose product with the coefficients of the model has the scores of other rows."""
+        """Return the matrix by which the coefficients are multiplied: the scores of X are ``result @ coefficients``."""
 
     @abstractmethod
     def make_row_design(self, constant: float) -> AscentDesign:
@@ -180,12 +180,12 @@ class ModelForm(ABC):
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier of a solution, for an objective over these rows."""
 
-    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         """Solve over the design of :meth:`design_at`, with a proof.
 
         Parameters
         ----------
-        pose : callable
+        make_objective : callable
             Function from a design to the objective over it.
         solver : Solver
         start : array or None
@@ -196,7 +196,7 @@ class ModelForm(ABC):
         -------
         Solution
         """
-        objective = pose(self.design_at(self.find_ridge(self.model)[1]))
+        objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
         weights = None if start is None else objective.design.weights(start)
         return solve_and_certify(solver, objective, self.make_certifier(objective), weights, self.model.tol, max_iter)
 
@@ -224,7 +224,7 @@ class ModelForm(ABC):
         """
         design = self.design_at(self.find_ridge(self.model)[1]) if design is None else design
         row_squares = None if design.whitened else squares(self.observed.astype(np.float64, copy=False), axis=1)
-        # Rows of weight 2 are worth as much as half the ridge.
+        # Doubling the weights of all rows has the same effect as half the ridge.
         return count_effective_parameters(design, ridge * len(self.rows) / self.n_counted, row_squares)
 
 
@@ -264,6 +264,7 @@ class LinearForm(ModelForm):
         return row_design(self.basis(self.observed.astype(np.float64, copy=False), constant), constant)
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design of the features, with the column of the intercept."""
         X = self.basis(self.observed.astype(np.float64, copy=False), constant)
         is_low_rank = find_nuclear(self.model) > 0 or self.n_problems > 1
         return linear_design(X, self.n_labels, self.n_problems, constant, is_low_rank)
@@ -298,7 +299,7 @@ class KernelForm(ModelForm):
         store_row_coefficients(self.model, self.X, self.rows, coefficients)
 
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the kernel values with the rows that are not ignored."""
+        """Return the kernel values between X and the training rows that are not ignored."""
         if is_precomputed(self.model):
             return kernel_values(self.model, X[:, self.rows] if len(self.rows) < X.shape[1] else X)
         return kernel_values(self.model, X, self.observed, self.gamma)
@@ -316,9 +317,11 @@ class KernelForm(ModelForm):
         return kernel_design(values.of_rows, n_rows, memory)
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design in the eigenvectors of the kernel matrix."""
         return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
 
     def _kernel_matrix(self) -> FloatArray:
+        """Return the checked kernel matrix of the rows that are not ignored, as a new array."""
         K = check_gram(kernel_values(self.model, self.X, gamma=self.gamma))
         return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
 
@@ -329,12 +332,12 @@ class KernelForm(ModelForm):
         prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
         return Certifier(prove, self.X.dtype)
 
-    def solve(self, pose: Pose, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         """Solve over the eigenvectors of the kernel matrix, with a proof."""
         model = self.model
         ridge, _ = self.find_ridge(model)
         limits = start, model.tol, max_iter
-        return solve_kernel(solver, self._kernel_matrix(), model.low_rank, ridge, pose, self.X.dtype, *limits)
+        return solve_kernel(solver, self._kernel_matrix(), model.low_rank, ridge, make_objective, self.X.dtype, *limits)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
@@ -381,6 +384,7 @@ class FeatureMapForm(ModelForm):
         return MatrixDesign(self.basis(self.observed, 1.0))
 
     def _make_design(self, constant: float) -> Design:
+        """Return the design in the eigenvectors of the kernel that the mapped features have."""
         return FeatureMapDesign(self.basis(self.observed, constant), self.model.low_rank)
 
     def make_certifier(self, objective: Objective) -> Certifier:

@@ -132,14 +132,17 @@ class RidgeInverse:
 
 
 def _multiply_columns(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return the inner product of each column of A with the same column of B."""
     return np.einsum("ij,ij->j", A, B)
 
 
 def _compute_norms(A: FloatArray) -> FloatArray:
+    """Return the norms of the columns."""
     return np.sqrt(_multiply_columns(A, A))
 
 
 def _to_dense(A: Matrix) -> FloatArray:
+    """Return A as a dense array, without a copy if it is one."""
     return A if isinstance(A, np.ndarray) else A.toarray()
 
 

@@ -94,6 +94,7 @@ class MLkNN(ProbabilityClassifier):
         self.label_names = label_names
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Count the neighbours with each label, and store the prior and both distributions of the counts."""
         self.feature_scale_ = _invert_range(X) if self.scale == "minmax" else None
         self.Y_fit_ = Y > 0
         self.X_fit_ = self._scale_features(X)
@@ -143,6 +144,7 @@ class MLkNN(ProbabilityClassifier):
         return {**cast("dict[str, Any]", super().__getstate__()), "_index": None}
 
     def _scale_features(self, X: Matrix) -> Matrix:
+        """Return X with each feature divided by its range; X itself without scaling."""
         # A shift of the features changes no distance, so that min-max scaling is a division by the range.
         if self.feature_scale_ is None:
             return X

@@ -123,6 +123,7 @@ class SignedRegression:
         return Regression(B, b, values[-1], len(values) - 1)
 
     def _compute_value(self, B: FloatArray, KB: FloatArray, F: FloatArray, MU: FloatArray, Z: FloatArray) -> float:
+        """Return the objective of stage 3 for coefficients B, with KB = K B and scores F = KB + 1b."""
         u = np.linalg.norm(MU - F, axis=1)
         fit = np.sum(np.maximum(u - self.epsilon, 0.0) ** 2)
         signs = np.sum(np.maximum(-np.sign(MU) * F, 0.0))

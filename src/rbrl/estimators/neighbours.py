@@ -5,7 +5,7 @@ the squared distance, *defined* as the sum of (x_j - z_j)² over the features in
 precision, with each operation rounded. It has the same bits on every machine, for dense and sparse rows.
 
 Matrix products compute all distances faster, but their rounding depends on the BLAS kernel of the processor.
-The rounding of a k-d tree depends on the compiler. Therefore both give only *bounds* of the numbers. The
+The rounding of a k-d tree depends on the compiler. Therefore both give only *bounds* on the numbers. The
 numbers themselves are computed only if the bounds do not determine the nearest rows.
 """
 
@@ -35,7 +35,7 @@ TREE_FEATURES = 8
 TREE_ROWS = 1024
 # Number of distances in a block: 4 MB.
 BLOCK_DISTANCES = 2**19
-# Bounds of the number of rows in a block: few rows fit into the cache, and many make the product fast.
+# Limits of the number of rows in a block: few rows fit into the cache, and many make the product fast.
 MIN_ROWS = 32
 MAX_ROWS = 256
 MAX_SPARSE_ROWS = 64
@@ -119,6 +119,7 @@ class NeighbourSearch:
             nearest[block] = indices
 
     def _search_block(self, search: Search, rows: Matrix, own: IntArray) -> IntArray:
+        """Apply a search to one block of rows, which become dense if X is dense."""
         if isinstance(self.X, np.ndarray) and not isinstance(rows, np.ndarray):
             rows = rows.toarray()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -165,14 +166,14 @@ class NeighbourSearch:
 
 
 class Candidates(NamedTuple):
-    """Pairs of rows that may be neighbours, ordered by row and then by column, with bounds of their numbers.
+    """Pairs of rows that may be neighbours, ordered by row and then by column, with bounds on their numbers.
 
     Attributes
     ----------
     row, column : array (n_pairs,) of int
         Row of the block, and index of its candidate.
     low, high : array (n_pairs,)
-        Bounds of the number of the pair.
+        Bounds on the number of the pair.
     exact : bool
         True if both bounds are equal to the number.
     """
@@ -254,7 +255,7 @@ class ProductFilter:
         return np.ascontiguousarray((self.X @ rows.T.toarray(order="C")).T)
 
     def _bound_kth(self, low: FloatArray) -> FloatArray:
-        """Return an upper bound of the k-th value of every row, as a column."""
+        """Return an upper bound on the k-th value of every row, as a column."""
         n = low.shape[1]
         group = self.group
         least = low[:, : n - n % group].reshape(len(low), group, n // group).min(axis=1)
@@ -306,11 +307,13 @@ def _count_equal_before(row: IntArray) -> IntArray:
 
 
 def _are_integers(X: Matrix) -> bool:
+    """Return whether all stored entries are integers, in any type."""
     values = X if isinstance(X, np.ndarray) else X.data
     return bool((values == np.rint(values)).all())
 
 
 def _build_tree(X: Matrix) -> "KDTree":
+    """Return a k-d tree of the rows."""
     # Imported here, because the import takes long and only this function needs it.
     from sklearn.neighbors import KDTree
 

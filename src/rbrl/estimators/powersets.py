@@ -25,7 +25,8 @@ from rbrl.scales import Width
 
 # Number of rows to fit the sharpness to: enough for one number, and cheap compared to the fit of a learner.
 ROWS_FOR_SHARPNESS = 1000
-# Up to this number, all subsets are listed before some are drawn. Otherwise subsets are drawn until enough differ.
+# If there are at most this many subsets, all are listed and some are drawn from the list. Otherwise,
+# random subsets are drawn until there are enough different ones.
 LISTED_SUBSETS = 20_000
 
 
@@ -87,7 +88,7 @@ def fit_powerset(
 def compute_powerset_votes(
     sets: BoolArray, learner: Learner | None, matrix: Matrix, votes: str, sharpness: float = 1.0
 ) -> FloatArray:
-    """Compute the vote for each label.
+    """Compute the vote for each label, perhaps as a read-only view.
 
     Parameters
     ----------
@@ -278,6 +279,7 @@ class RAkEL(ReductionClassifier):
         self.sharpness_ = np.array(sharpness)
 
     def _draw_subsets(self, n_labels: int) -> list[IntArray]:
+        """Return the random subsets of the labels, each in ascending order."""
         k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
         k = min(max(int(k), 1), n_labels)
         random = check_random_state(self.random_state)

@@ -297,7 +297,7 @@ class CPNL(ConvexClassifier):
     Attributes
     ----------
     dual_objective_ : float
-        Lower bound of the optimum. :class:`RBRLClassifier` documents the other fitted attributes.
+        Lower bound on the optimum. :class:`RBRLClassifier` documents the other fitted attributes.
 
     See Also
     --------
@@ -363,7 +363,7 @@ class CPNL(ConvexClassifier):
 
     @property
     def dual_objective_(self) -> float:
-        """Lower bound of the optimum."""
+        """Lower bound on the optimum."""
         return self.objective_ / (1.0 + self.gap_)
 
     def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:

@@ -99,6 +99,7 @@ class ReductionClassifier(MultiLabelClassifier):
         return self
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Drop rows of weight 0, set `X_fit_` and `gamma_`, and fit the base learners."""
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
             X = X[rows]
@@ -171,6 +172,7 @@ class BinaryBankClassifier(ReductionClassifier):
     def _fit_bank(
         self, inputs: Inputs, problems: Iterable[Problem], n_problems: int, weights: FloatArray | None
     ) -> None:
+        """Fit a learner for each problem, and store the models in the form of their kind."""
         jobs = (
             delayed(_fit_problem)(self._make_learner(), inputs, rows, relevant, weights) for rows, relevant in problems
         )
@@ -224,6 +226,7 @@ class BinaryBankClassifier(ReductionClassifier):
     def _compute_columns(
         self, matrix: Matrix, problems: slice, response: Callable[[Learner, Matrix], FloatArray]
     ) -> FloatArray:
+        """Return the response of each learner, or the constant score of a problem without one: (n_rows, n_problems)."""
         scores = np.tile(self.intercept_[problems], (matrix.shape[0], 1))
         for j, learner in enumerate(self.estimators_[problems]):
             if learner is not None:
@@ -234,6 +237,7 @@ class BinaryBankClassifier(ReductionClassifier):
 def _fit_problem(
     learner: Learner, inputs: Inputs, rows: IntArray | None, relevant: BoolArray, weights: FloatArray | None
 ) -> FittedProblem:
+    """Fit a learner to a two-class problem; without two classes, return the score +1, -1, or 0 without rows."""
     part = relevant if rows is None else relevant[rows]
     n_relevant = np.count_nonzero(part)
     if n_relevant in (0, len(part)):
@@ -420,6 +424,7 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         self._fit_bank(inputs, self._iterate_problems(relevant), n_labels + len(self.pairs_), weights)
 
     def _iterate_problems(self, relevant: BoolArray) -> Iterator[Problem]:
+        """Yield the problem of each label, and then that of each pair: the rows that have one of its two labels."""
         for k in range(relevant.shape[1]):
             yield None, relevant[:, k]
         for j, k in self.pairs_:

@@ -141,6 +141,7 @@ class BlockProblem:
 
 
 def _count_labels(block: Block) -> tuple[int]:
+    """Return the number of labels of a block, in a tuple."""
     return (block.Y.shape[1],)
 
 

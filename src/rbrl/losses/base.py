@@ -143,7 +143,7 @@ class Loss(ABC):
 
     @abstractmethod
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to the array R (n_samples, n_labels); return the terms of the scaled loss."""
+        """Add scale x gradient to R (n_samples, n_labels), in place; return the terms of the scaled loss."""
 
     @abstractmethod
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
@@ -155,10 +155,13 @@ class Loss(ABC):
 
     @abstractmethod
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """Return an upper bound on the largest Hessian eigenvalue of each row over all scores: (n_samples,)."""
+        """Return an upper bound on the largest Hessian eigenvalue of each row over all scores: (n_samples,).
+
+        It is infinite if there is no bound.
+        """
 
     def evaluate(self, Y: Array, F: FloatArray, weights: Weights = None) -> tuple[Terms, FloatArray]:
-        """Return the terms of the loss and its gradient in F, computed in one pass."""
+        """Return the terms of the loss and its gradient in F, a new array, computed in one pass."""
         R = np.zeros(F.shape)
         return self.accumulate(Y, F, weights, 1.0, R), R
 
@@ -177,7 +180,7 @@ class Loss(ABC):
         return np.array(columns)
 
     def row_terms(self, n_labels: int) -> RowTerms | None:
-        """Return the terms of the loss of a row, or None if the loss has other terms.
+        """Return the parameters of the loss of a row, or None if it has terms that :class:`RowTerms` cannot express.
 
         Parameters
         ----------
@@ -190,7 +193,10 @@ class Loss(ABC):
         return None
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return a bound on the change of the gradient, per relative change of the scores: (n_samples, n_labels)."""
+        """Return a bound on the change of the gradient, per relative change of the scores: (n_samples, n_labels).
+
+        Only the sizes of the entries count; their signs have no meaning.
+        """
         return self.hessian_diagonal(Y, F, weights).sum(axis=1)[:, None] * F
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
@@ -332,7 +338,7 @@ class ClassWeighted(Loss):
         return self.loss.line(Y, F, D, t, weights)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the bound of the weighted loss."""
+        """Return the bounds of the weighted loss."""
         Y, weights = self._weigh(Y, weights)
         return self.loss.rounding_reach(Y, F, weights)
 

@@ -20,20 +20,24 @@ class _LabelwiseHinge(Loss):
     costs: float | FloatArray
 
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; the dual terms are the sum of cost x slack, and the loss."""
         costs = np.ones(Y.shape[1]) * self.costs
         value, linear = rows.squared_hinge(Y, F, row_weights(weights, len(Y)), scale, costs, R)
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the weighted cost of every active hinge, and 0 for the others."""
         H = np.zeros_like(F)
         costs = np.ones(Y.shape[1]) * self.costs
         rows.squared_hinge_diagonal(Y, F, row_weights(weights, len(Y)), 1.0, costs, H)
         return H
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the diagonal Hessian at F times D."""
         return self.hessian_diagonal(Y, F, weights) * D
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the sum of the diagonal Hessians of the rows."""
         M = np.zeros((F.shape[1], F.shape[1]))
         costs = np.ones(Y.shape[1]) * self.costs
         rows.squared_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, costs, M)
@@ -46,7 +50,7 @@ class _LabelwiseHinge(Loss):
         return costs.max(axis=1) * w if w.ndim == 1 else (costs * w).max(axis=1)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the cost of every entry times its score, because an inactive hinge may become active."""
+        """Return the weighted cost of every entry times its score, because an inactive hinge may become active."""
         return entry_weights(Y, weights) * np.where(Y > 0, self.costs, 1.0) * F
 
     def row_terms(self, n_labels: int) -> RowTerms:
@@ -54,6 +58,7 @@ class _LabelwiseHinge(Loss):
         return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, sparse.csr_array((n_labels, n_labels)))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
+        """Return the loss at F + D diag(t) and its derivatives, computed in one pass."""
         w = row_weights(weights, len(Y))
         costs = np.ones(Y.shape[1]) * self.costs
         slopes, curvatures = np.zeros((2, F.shape[1]))
@@ -150,7 +155,7 @@ class PairwiseSquaredHinge(Loss):
         return M
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return, for each label, the sum over its pairs of their weight times both scores.
+        """Return, for each row and label, the sum over its pairs (p, q) of their weight times |f_p| + |f_q|.
 
         All pairs count, because an inactive pair may become active.
         """
@@ -179,10 +184,12 @@ class PairwiseSquaredHinge(Loss):
         return LineValue(value, slopes, curvatures, joint)
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """Return the largest sum of the degrees of two neighbours in the graph of the pairs of each row.
+        """Return, for each row, an upper bound on the largest eigenvalue of its Hessian with respect to the scores.
 
-        The Hessian of a row is at most the Laplacian of this bipartite graph, and the sum bounds its
-        eigenvalues. Without weights of entries, the sum is `1/|Y+| + 1/|Y-|`.
+        The Hessian is at most the Laplacian of the graph of its label pairs. Pair (p, q) has the
+        weight w_p w_q / (sum of relevant w x sum of irrelevant w), times the mean weight of the row.
+        The bound is the largest sum of the degrees of two neighbours in this graph. Without weights
+        of entries, it is `1/|Y+| + 1/|Y-|`, times the weight of the row.
         """
         w = row_weights(weights, len(Y))
         if w.ndim == 1:

@@ -174,7 +174,8 @@ def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float =
     Returns
     -------
     array (n_labels,)
-        Costs. The cost is 1 for a label that is relevant in no row.
+        Costs. The cost is 1 for a label that is relevant in no row. For :math:`\beta > 0`, it is 0 for a
+        label that is irrelevant in no row.
 
     Examples
     --------
@@ -204,7 +205,7 @@ def laplacians_of_products(
         Number of rows, or, if labels are missing, number of rows in which both labels of each pair are
         known. Labels without a common row are not neighbours.
     n_neighbors : int
-        Number of neighbours of a label.
+        Number that limits the neighbours of a label, as above: usually `n_neighbors` - 1 remain.
 
     Returns
     -------
@@ -229,7 +230,10 @@ def laplacians_of_products(
 
 
 def _keep_neighbors(S: FloatArray, n_neighbors: int) -> FloatArray:
-    """Return S with only the largest entries of each row, made symmetric."""
+    """Return the entries of each row of S above its `n_neighbors`-th largest one, made symmetric.
+
+    The diagonal of S is set to 0 in place.
+    """
     np.fill_diagonal(S, 0.0)
     # If there are fewer labels than neighbours, all entries above the smallest one are kept.
     rank = min(n_neighbors, len(S))

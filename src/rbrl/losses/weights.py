@@ -14,7 +14,7 @@ Weights = FloatArray | None
 
 
 def row_weights(weights: Weights, n_samples: int) -> FloatArray:
-    """Return weights of rows or entries as float64; return ones of the rows for None."""
+    """Return weights of rows or entries as float64, without a copy if they are; return ones of the rows for None."""
     return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
 
 

@@ -217,9 +217,9 @@ class Survey(NamedTuple):
     low : int
         Code of an irrelevant label: 0 or -1.
     label_type : dtype
-        Type of the labels.
+        Type of the labels of the first block.
     sparse_labels : bool
-        Whether the labels are sparse.
+        Whether the labels of the first block are sparse.
     known : array (n_labels,)
         Number of rows in which each label is known. A label is missing if it is NaN or has weight 0.
     gram : array (n_features, n_features) or (n_features,)
@@ -303,7 +303,7 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
 
 
 def _columns(block: Block) -> tuple[Any, ...]:
-    """Return the properties of the first block that the other blocks must share."""
+    """Check the first block; return its shapes and name, which the others must match, its types, and its first row."""
     _check_matrices(block)
     shapes = block.X.shape[1], block.Y.shape[1], block.name
     return *shapes, block.Y.dtype, sparse.issparse(block.Y), sparse.issparse(block.X), first_row(block.X)
@@ -340,6 +340,7 @@ def _survey_block(
 
 
 def _check_matrices(block: Block) -> None:
+    """Raise DataFormatError unless features, labels and weights are numbers in matching shapes."""
     shapes: list[Any] = [getattr(matrix, "shape", None) for matrix in (block.X, block.Y)]
     if any(shape is None or len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
         raise DataFormatError(
@@ -353,6 +354,7 @@ def _check_matrices(block: Block) -> None:
 
 
 def _check_weights(block: Block) -> None:
+    """Raise DataFormatError unless the weights have a valid shape, are finite and not negative."""
     shape = getattr(block.weights, "shape", None)
     if shape not in (block.Y.shape[:1], block.Y.shape):
         raise DataFormatError(
@@ -367,7 +369,7 @@ def _check_weights(block: Block) -> None:
 
 
 def _label_values(block: Block) -> tuple[bool, bool]:
-    """Return whether zeros and whether minus ones occur among the labels."""
+    """Return whether zeros and whether minus ones occur among the labels; reject values other than 0, 1 and -1."""
     values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
     values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     if not set(values.tolist()) <= {-1, 0, 1}:
@@ -380,7 +382,7 @@ def _label_values(block: Block) -> tuple[bool, bool]:
 def _take_sample(
     X: Matrix, Y: IntArray, weights: FloatArray | None, n_rows: int
 ) -> tuple[Matrix, IntArray, FloatArray, FloatArray]:
-    """Return rows at equal distances, the number of rows that each represents, and their weights times it."""
+    """Return evenly spaced rows, the number of rows that each represents, and their weights times it."""
     n = X.shape[0]
     rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).round().astype(np.int64)) if n else np.arange(0)
     multiplicity = n / max(len(rows), 1)

@@ -57,6 +57,7 @@ def fit_blocks(
     intercept_ridge : float, "ridge" or None, default=None
         Ridge penalty of the intercept; None and "ridge" use the penalty of the other columns.
     solver : QuasiNewton or LowRank, default=None
+        None means ``QuasiNewton()``.
     start : array (n_columns, n_labels), default=None
         Initial coefficients. They are ignored if their shape does not fit the rows.
     tol : float, default=1e-4
@@ -179,7 +180,7 @@ def learn_batch(
     state: dict[str, Any], X: Matrix, Y: IntArray, weights: FloatArray | None, loss: Loss, ridge: float,
     nuclear: float, intercept: bool = True, intercept_ridge: InterceptStrength = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the state after a further batch of rows.
+    """Return the state after a further batch of rows. The given state is not changed.
 
     With up to `LARGEST_GRAM` columns, the state holds sums over all rows. With more columns, every `BATCH_ROWS`
     rows are one step of a stochastic quasi-Newton method.

@@ -19,7 +19,7 @@ from rbrl.targets import encode_matrix
 
 # Function of a block and other arguments. It returns a tuple of numbers, arrays and lists, which can be added.
 Summand: TypeAlias = Callable[..., tuple[Any, ...]]
-# Number of blocks whose results are added on one worker.
+# Number of blocks whose results one task of Dask adds.
 TREE_BRANCHES = 8
 # Number of scores that are computed at a time, so that they stay in the cache of the processor.
 BLOCK_SLICE_SCORES = 2**18
@@ -152,7 +152,7 @@ class Blocks(ABC):
 
 
 def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Add two tuples member by member; the arrays and lists of the first tuple are reused."""
+    """Add two tuples member by member; the arrays and lists of the first tuple are changed in place."""
     return tuple(map(iadd, one, other))
 
 
@@ -197,6 +197,7 @@ class LocalBlocks(Blocks):
         return function(self._read(0), *arguments)
 
     def _read(self, i: int) -> Block:
+        """Read part i, add the time that this takes to `reading_seconds`, and return its block."""
         start = time.perf_counter()
         part = self._parts[i]
         names = getattr(self._parts, "names", None)

@@ -247,6 +247,8 @@ class BlockLoss:
     def exact_line(self, Y: Any, at: BlockScores, along: BlockScores, t: FloatArray, weights: None = None) -> LineValue:
         """Return the loss at ``at + along * t`` in one pass, with curvatures from differences of slopes.
 
+        The curvature of a label with a step length of 0 is infinite.
+
         Parameters
         ----------
         Y, weights
@@ -270,6 +272,7 @@ class BlockLoss:
         return LineValue(end.terms.value, after, curvatures, joint_curvature)
 
     def _sample_scores(self, at: BlockScores) -> FloatArray:
+        """Return the scores of the sample, and keep them in `at`."""
         if at.sampled is None:
             at.sampled = scores(self._sample[0], self.design.coefficients(at.weights))
         return at.sampled
@@ -287,8 +290,9 @@ class BlockLoss:
         return new
 
     def _pass_over_blocks(self, W: FloatArray, coefficients: FloatArray) -> Evaluation:
+        """Return the evaluation at weights W, whose coefficients are given, in one pass over the blocks."""
         has_moved = bool(W.any())
-        self.design.columns += W.shape[1] * (1 + has_moved)
+        self.design.columns_multiplied += W.shape[1] * (1 + has_moved)
         total = self.design.blocks.total(_evaluate_block, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
         terms = Terms(value, linear, quadratic, min(reach))
@@ -307,7 +311,10 @@ def _extended_value(block: Block, loss: Loss, coefficients: FloatArray) -> tuple
 
 
 def _evaluate_block(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[Any, ...]:
-    """Return the terms, the gradient, the label Hessian and the sums of an :class:`Evaluation` for one block."""
+    """Return the terms, the gradient, the label Hessian and the sums of an :class:`Evaluation` for one block.
+
+    The reach is in a list, because the results of blocks are added, but lists are joined.
+    """
     n_labels = coefficients.shape[1]
     G = np.zeros(coefficients.shape)
     H = np.zeros((n_labels, n_labels))

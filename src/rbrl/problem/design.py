@@ -11,14 +11,14 @@ from rbrl._common.linalg import largest_eigenvalue, squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows
 
-# Largest size of a matrix that is decomposed, of features or of a kernel. The decomposition takes
-# four arrays of this size in double precision, which are 4 x 8 x size^2 bytes, or 2 GB. Every
-# machine has as much memory.
+# Largest number of rows of a Gram or kernel matrix that is decomposed. The decomposition takes four
+# arrays of this size in double precision, which are 4 x 8 x size^2 bytes, or 2 GB. Every machine has
+# as much memory.
 LARGEST_DECOMPOSITION = 8000
 
 
 def scores(X: Matrix, coefficients: FloatArray, part: slice | None = None) -> FloatArray:
-    """Return X @ coefficients, or only the scores of some rows.
+    """Return X @ coefficients, or only the scores of some rows, as a new array.
 
     If the coefficients have one row more than X has columns, the last one has the intercepts.
     """
@@ -36,9 +36,9 @@ def scores(X: Matrix, coefficients: FloatArray, part: slice | None = None) -> Fl
 
 
 def extended_scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
-    """Return the same scores, computed in extended precision if the machine has it, then rounded to double precision.
+    """Return :func:`scores`, computed in extended precision if the machine has it, then rounded to double precision.
 
-    It is slow. Coefficients whose products cancel need it.
+    This is slow. It is needed for coefficients whose products cancel.
     """
     W = coefficients.astype(np.longdouble)
     m = X.shape[1]
@@ -87,14 +87,14 @@ class Design(ABC):
         Diagonal of Z'Z. In whitened coordinates it is all of Z'Z.
     whitened : bool
         Whether Z'Z is diagonal.
-    columns : int
+    columns_multiplied : int
         Number of columns that ``scores`` and ``adjoint`` have multiplied so far.
     constant : float
         Value of the last column of the features if that column stands for the intercept. The
         intercept itself is the last weight times this constant.
     turn : array or Rotation (n_features, n_columns), or None
         Matrix with orthonormal columns. The coefficients of weights W are ``turn @ (scale * W)``.
-        None is the identity.
+        None is the identity; `scale` is then 1.
     scale : float or array (n_columns, 1)
         Factors of the rows of W.
 
@@ -112,7 +112,7 @@ class Design(ABC):
     ridge_weights: float | FloatArray = 1.0
     gram_diagonal: FloatArray
     whitened: bool = True
-    columns: int = 0
+    columns_multiplied: int = 0
     constant: float = 1.0
     turn: Any = None
     scale: float | FloatArray = 1.0
@@ -151,6 +151,8 @@ class Design(ABC):
     def coefficients(self, W: FloatArray) -> FloatArray:
         """Return the coefficients of the model for weights in the coordinates of the design.
 
+        Without `turn` and with a constant of 1, they are W itself, not a copy.
+
         Parameters
         ----------
         W : array (n_columns, n_labels)
@@ -164,7 +166,8 @@ class Design(ABC):
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Return the weights in the coordinates of the design for coefficients of the model.
 
-        It is the inverse of :meth:`coefficients`.
+        It is the inverse of :meth:`coefficients`. A part of the coefficients that no weights represent
+        is lost. The result may be `coefficients` itself, not a copy.
 
         Parameters
         ----------
@@ -178,7 +181,9 @@ class Design(ABC):
         return W if self.turn is None else (self.turn.T @ W) / self.scale
 
     def to_weight_gradient(self, G: FloatArray) -> FloatArray:
-        """Return the gradient with respect to the weights, from the gradient with respect to ``turn @ (scale * W)``.
+        """Chain rule: turn a gradient with respect to ``turn @ (scale * W)`` into one with respect to W.
+
+        Without `turn`, the result is G itself, not a copy.
 
         Parameters
         ----------
@@ -193,6 +198,8 @@ class Design(ABC):
 
     def transform(self, rows: Matrix) -> Any:
         """Return the matrix that maps weights in the coordinates of the design to scores of other rows.
+
+        Without `turn`, it is `rows` itself.
 
         Parameters
         ----------
@@ -228,13 +235,13 @@ class RowDesign(Design):
     """
 
     def scores(self, W: FloatArray) -> FloatArray:
-        """Return Z @ W: (n_samples, n_labels)."""
-        self.columns += W.shape[1]
+        """Return Z @ W: (n_samples, n_labels), a new array."""
+        self.columns_multiplied += W.shape[1]
         return self._product(W)
 
     def adjoint(self, R: FloatArray) -> FloatArray:
         """Return Z' @ R: (n_columns, n_labels)."""
-        self.columns += R.shape[1]
+        self.columns_multiplied += R.shape[1]
         return self._adjoint(R)
 
     def matrix(self) -> FloatArray:
@@ -247,7 +254,7 @@ class RowDesign(Design):
         return (Z / diagonal) @ Z.T
 
     def weighted_gram(self, row_curvature: FloatArray) -> FloatArray:
-        """Return Z' diag(row_curvature) Z: (n_columns, n_columns)."""
+        """Return Z' diag(row_curvature) Z, for curvatures (n_samples,) of at least 0: (n_columns, n_columns)."""
         rows = np.flatnonzero(row_curvature)
         Z = self.matrix()[rows]
         return Z.T @ (row_curvature[rows, None] * Z)
@@ -266,11 +273,11 @@ class RowDesign(Design):
 
     @abstractmethod
     def _product(self, W: FloatArray) -> FloatArray:
-        """Return Z @ W without adding to ``columns``."""
+        """Return Z @ W without adding to ``columns_multiplied``."""
 
     @abstractmethod
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        """Return Z' @ R without adding to ``columns``."""
+        """Return Z' @ R without adding to ``columns_multiplied``."""
 
 
 class AscentDesign(RowDesign):
@@ -302,6 +309,7 @@ class AscentDesign(RowDesign):
             Parameters of the loss, those of :class:`rbrl.losses.base.RowTerms`. The graph is given by its
             three arrays.
         ridge : float
+            Ridge of the problem whose dual is maximised, above 0.
         W : array (n_columns, n_labels)
         dual_scores : array (n_samples, n_labels)
             Scores whose loss gradients, times -1, are the dual variables.

@@ -20,7 +20,7 @@ from rbrl.problem.matrix import DenseDesign
 # not a kernel matrix.
 FLOOR = {"d": 1e-13, "f": 1e-6}
 INDEFINITE = {"d": 1e-6, "f": 1e-5}
-# Largest kernel matrix in bytes that is stored in double precision. It has 16,384 rows.
+# Size in bytes of the largest kernel matrix stored in double precision (16,384 rows).
 IN_DOUBLE_PRECISION = 2**31
 # Number of bytes of the kernel values that are computed at a time, in products with all rows.
 PART_BYTES = 2**25
@@ -70,6 +70,7 @@ class SpectralDesign(DenseDesign):
         self._set_spectrum(Q[:, first:], s[first:], low_rank)
 
     def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str, turn: FloatArray | None = None) -> None:
+        """Set the design of K = Q diag(s) Q', with positive s; `turn` maps spectral coordinates to features."""
         by_function = low_rank == "function"
         super().__init__(Q, *((np.sqrt(s[:, None]), s) if by_function else (s[:, None], s**2)))
         self.ridge_weights = 1.0 if by_function else s[:, None]
@@ -81,7 +82,7 @@ class SpectralDesign(DenseDesign):
 
 
 def _check_eigenvalues(s: FloatArray, share: float) -> None:
-    """Raise an error if the smallest eigenvalue is below -`share` times the largest one. They are in ascending order."""
+    """Raise an error if the smallest eigenvalue is below -`share` times the largest. `s` must be in ascending order."""
     if s[0] < -share * max(s[-1], 0.0) or s[-1] < 0:
         raise ValueError(
             f"A kernel matrix must be positive semidefinite. Got eigenvalues from {s[0]:.3g} to {s[-1]:.3g}; add a multiple "
@@ -200,7 +201,7 @@ class KernelDesign(AscentDesign):
         return np.asarray(self.K[index]).astype(np.float64, copy=False)
 
     def _parts(self) -> Iterator[slice]:
-        """Yield slices of rows whose kernel values take some megabytes."""
+        """Yield slices of rows whose kernel values take at most `PART_BYTES`, but of at least one row."""
         step = max(1, PART_BYTES // (8 * max(self.shape[0], 1)))
         return (slice(start, start + step) for start in range(0, self.shape[0], step))
 
@@ -224,7 +225,7 @@ class KernelDesign(AscentDesign):
             visited += rows.dual_ascent_kernel(*data, *terms, ridge, places, changes, duals)
             W[part] += changes
             dual_scores[part] = duals
-        self.columns += W.shape[1]
+        self.columns_multiplied += W.shape[1]
         return visited
 
     def squared_norm(self, W: FloatArray, row_scores: Callable[[slice], FloatArray]) -> float:
@@ -241,6 +242,7 @@ class KernelDesign(AscentDesign):
         return 0.5 * (gram + gram.T)
 
     def _product(self, W: FloatArray) -> FloatArray:
+        """Return K @ W in double precision, in blocks of rows if K is not stored in this precision."""
         if isinstance(self.K, np.ndarray) and self.K.dtype == np.float64:
             return self.K @ W
         return np.vstack([self.rows_of(part) @ W for part in self._parts()])
@@ -263,6 +265,7 @@ class KernelDesign(AscentDesign):
         return np.sqrt(np.concatenate([squares(self.exact_rows(part), axis=1) for part in self._parts()]))
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
+        """Return a copy of R: the coefficients of the function Phi(X)' R."""
         return R.copy()
 
 
@@ -302,7 +305,7 @@ def kernel_design(compute: Callable[[Any], FloatArray], n_samples: int, memory: 
         Function from an index of rows to their kernel values with all rows.
     n_samples : int
     memory : int, default=None
-        Number of available bytes. None means that it is not known.
+        Number of available bytes. None means that it is not known, and that the values are stored.
 
     Returns
     -------
@@ -334,7 +337,7 @@ def storage_type(n_samples: int, memory: int | None = None) -> np.dtype[Any] | N
     ----------
     n_samples : int
     memory : int, default=None
-        Number of available bytes. None means that it is not known.
+        Number of available bytes. None means that it is not known, and that the values are stored.
 
     Returns
     -------

@@ -18,7 +18,7 @@ from rbrl.problem.matrix import DenseDesign, MatrixDesign
 def drop_empty_columns(X: Any) -> tuple[Any, IntArray]:
     """Return X without its empty columns, and the indices of the columns that are left.
 
-    The entries are shared with X. Only their indices are new.
+    The entries are shared with X. Only their indices are new. If no column is empty, it is X itself.
 
     Parameters
     ----------
@@ -28,6 +28,7 @@ def drop_empty_columns(X: Any) -> tuple[Any, IntArray]:
     -------
     X : CSR matrix (n_samples, n_columns)
     present : array (n_columns,)
+        Indices in ascending order.
 
     Examples
     --------
@@ -268,7 +269,10 @@ def rotate_to_leading_directions(
 
 
 def count_directions(n_entries: int, n_features: int) -> int:
-    """Return the number of directions whose products take little time beside a product with X, which has `n_entries`."""
+    """Return the number of leading directions, at most `DIRECTIONS`, whose products cost no more than those with X.
+
+    X has `n_entries` stored entries. The result is at least 1.
+    """
     return int(min(DIRECTIONS, n_features, max(1, n_entries // (4 * max(n_features, 1)))))
 
 
@@ -346,12 +350,14 @@ def linear_design(
 ) -> RowDesign:
     """Return the design of a feature matrix.
 
-    It is whitened if the decomposition pays, and otherwise rotated to its leading directions.
+    It is whitened if the decomposition pays, and otherwise rotated to its leading directions. The choice
+    affects the time of a fit, but not its optimum.
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features), float64
     n_labels : int, default=1
+        Number of labels, on which the times of decomposition and products depend.
     n_problems : int, default=1
         Number of objectives that will be minimised over the design.
     constant : float, default=1.0

@@ -23,6 +23,7 @@ class DenseDesign(RowDesign):
     Parameters
     ----------
     Q : array (n_samples, n_columns)
+        Matrix in single or double precision. It is not copied.
     stretch : float or array (n_columns, 1)
         Factors of the columns of Q. They multiply the rows of W in each product, so that Q can be
         shared with a model.
@@ -48,9 +49,11 @@ class DenseDesign(RowDesign):
         self.shape = Q.shape
 
     def _product(self, W: FloatArray) -> FloatArray:
+        """Return Z @ W in double precision, computed in the precision of Q."""
         return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
+        """Return Z' @ R in double precision, computed in the precision of Q."""
         return self.stretch * (self.Q.T @ R.astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def matrix(self) -> FloatArray:
@@ -108,14 +111,14 @@ class MatrixDesign(AscentDesign):
     ) -> float:  # fmt: skip
         """Maximise the dual over one row after the other; change W and the dual scores in place."""
         visit = rows.dual_ascent_sparse if issparse(self.X) else rows.dual_ascent_dense
-        self.columns += 2 * W.shape[1]
+        self.columns_multiplied += 2 * W.shape[1]
         return float(visit(*self._rows, self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores))
 
     def row_scores(self, W: FloatArray) -> Callable[[slice], FloatArray]:
         """Return a function from slices of rows to their scores. No more than these are in memory."""
         if self.turn is not None:
             return super().row_scores(W)
-        self.columns += W.shape[1]
+        self.columns_multiplied += W.shape[1]
         return partial(scores, self.X, W)
 
     def squared_norm(self, W: FloatArray, row_scores: Callable[[slice], FloatArray]) -> float:
@@ -185,5 +188,6 @@ def in_single_precision(design: Design) -> Design:
     quick = copy(design)
     # In Fortran order, neither the product with Q nor the product with its transpose copies Q.
     quick.Q = np.asfortranarray(design.Q, dtype=np.float32)
-    quick.columns = 0
+    # The copy counts its own products.
+    quick.columns_multiplied = 0
     return quick

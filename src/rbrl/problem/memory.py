@@ -176,9 +176,10 @@ def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
 
 @contextmanager
 def check_memory(needs: MemoryNeeds, owner: str) -> Iterator[None]:
-    """Raise an error, or warn, before a fit for which there is not enough memory.
+    """Raise MemoryError, or warn, before a fit for which there is not enough memory.
 
-    If a MemoryError occurs during the fit, it gets the same explanation.
+    Nothing is checked if the available memory is not known. If a MemoryError occurs during the fit, it gets
+    the same explanation.
 
     Parameters
     ----------

@@ -19,7 +19,8 @@ from rbrl.problem.design import Design
 
 # Limits of the number of entries in a block of scores or weights. A block of at most 2 MB stays in
 # the cache of the processor. A block with a small share of all entries keeps arrays that are
-# computed from it small, too. Smaller blocks than 128 kB waste time.
+# computed from it small, too. Smaller blocks than 128 kB waste time. The size of a block affects only
+# time, memory and rounding.
 LARGEST_BLOCK = 2**18
 SMALLEST_BLOCK = 2**14
 LARGEST_SHARE = 1 / 64
@@ -167,7 +168,10 @@ class SmoothedNuclear:
             self.smooth(width)
 
     def smooth(self, width: float) -> None:
-        """Set the width eps. It is at least the error of the singular values, which come from a Gram matrix."""
+        """Set the width eps, and compute `value` and `hessian`.
+
+        The width is at least 1e-13 times the largest singular value, so that H is finite.
+        """
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
@@ -273,7 +277,7 @@ class Objective:
     @property
     def evaluations(self) -> float:
         """Number of evaluations so far. One evaluation is a product with the design and one with its transpose."""
-        return self.design.columns / (2 * self.Y.shape[1])
+        return self.design.columns_multiplied / (2 * self.Y.shape[1])
 
     def zeros(self) -> FloatArray:
         """Return weights of zero."""
@@ -284,7 +288,10 @@ class Objective:
         return np.zeros(self.Y.shape)
 
     def at(self, W: FloatArray, scores: Any = None) -> Point:
-        """Evaluate the objective at W. It costs half an evaluation, or nothing if the scores are given."""
+        """Evaluate the objective at W. It costs half an evaluation, or nothing if the scores are given.
+
+        The point keeps W and the given scores without a copy.
+        """
         scores = self.design.scores(W) if scores is None else scores
         loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))

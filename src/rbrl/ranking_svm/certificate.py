@@ -19,7 +19,7 @@ Sums of these bounds along paths of pairs bound the distance between the biases 
 two labels in both directions, their biases can be moved apart at no cost, and the dual variables of pairs between
 them are 0.
 
-Rounding is bounded as in :mod:`rbrl.solvers.certificate`: a sum of k products is off by at most
+Rounding is bounded as in :mod:`rbrl.solvers.certificate`: a sum of k products is assumed to be off by at most
 :math:`8 \sqrt{k}\,u` of the sum of their magnitudes.
 """
 
@@ -67,17 +67,17 @@ class LinearSpace:
         self.row_norms = np.sqrt(squares(self.centred, axis=1))
 
     def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
-        """Return X[rows] @ model."""
+        """Return X[rows] @ model, in the precision of the model."""
         X = self.X[rows].astype(model.dtype, copy=False)
         share = _rounding(model.dtype) * np.sqrt(X.shape[1])
         return BoundedValues(np.asarray(X @ model), share * np.asarray(abs(X) @ np.abs(model)))
 
     def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
-        """Return model' model with the first rows, and zeros with the others."""
+        """Return the part of the rows in model' model, all of which belongs to the first rows, and its error 0."""
         return (model.T @ model if rows.start == 0 else np.zeros_like(model, shape=(model.shape[1],) * 2)), 0.0
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound of the squared norm of X'B."""
+        """Return an upper bound on the squared norm of X'B; `error` bounds the errors of the entries of B."""
         share = PRODUCT_ROUNDING * np.sqrt(len(B)) + 2 * UNIT_ROUNDOFF
         magnitudes = np.asarray(abs(self.centred).T @ (share * np.abs(B) + error))
         return float(np.sum((np.abs(np.asarray(self.centred.T @ B)) + magnitudes) ** 2))
@@ -97,18 +97,18 @@ class KernelSpace:
         self.row_norms = np.sqrt(np.maximum(np.diag(K), 0.0))
 
     def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
-        """Return K[rows] @ model."""
+        """Return K[rows] @ model, in the precision of the model."""
         K = self.K[rows].astype(model.dtype, copy=False)
         # The kernel values are rounded to double precision, in any precision of the product.
         share = PRODUCT_ROUNDING * np.sqrt(K.shape[1])
         return BoundedValues(K @ model, share * (np.abs(K) @ np.abs(model)))
 
     def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
-        """Return the part of the rows in model' K model, computed from their scores."""
+        """Return the part of the rows in model' K model, computed from their scores, and a bound on its error."""
         return model[rows].T @ scores.values, float(np.sum(np.abs(model[rows]) * scores.error))
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound of the inner product of B and K B."""
+        """Return an upper bound on the inner product of B and K B; `error` bounds the errors of the entries of B."""
         share = PRODUCT_ROUNDING * np.sqrt(len(B))
         magnitudes = np.abs(self.K) @ (share * np.abs(B) + error)
         KB = self.K @ B
@@ -121,7 +121,7 @@ Space: TypeAlias = LinearSpace | KernelSpace
 
 
 class Certificate(NamedTuple):
-    """Objective of stored coefficients, a lower bound of the optimum, and the gap, rounding errors included."""
+    """Objective of stored coefficients, a lower bound on the optimum, and the gap, rounding errors included."""
 
     objective: float
     dual_objective: float
@@ -176,7 +176,7 @@ def certify(
 
 
 def _rounding(dtype: Any) -> float:
-    """Return the factor of the rounding error of a sum of k products: the error / (sqrt(k) x magnitudes)."""
+    """Return the rounding error of a sum of k products, relative to sqrt(k) times the sum of their magnitudes."""
     return PRODUCT_ROUNDING * float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
 
 
@@ -235,7 +235,7 @@ def _slacks(
 
 
 def _dual(space: Space, pairs: HingePairs, lift: float, duals: FloatArray, upper: float) -> float:
-    """Return a lower bound of the optimum, which is at most `upper`."""
+    """Return a lower bound on the optimum, at least 0; `upper` is an upper bound on the optimum."""
     free = np.isinf(lift)
     duals = np.clip(duals, 0.0, pairs.cap)
     if free:
@@ -351,6 +351,7 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
 
 
 def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
+    """Solve once; certify the coefficients in the form and the type in which the model stores them."""
     result = solve_pairs(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
     coefficients = result.weights
     biases = result.biases

@@ -27,7 +27,7 @@ from rbrl.scales import Width, kernel_width
 
 # Square of the constant feature whose weights are the biases; it is infinite for free biases.
 LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
-# Dual variables, biases, and upper bounds of the variables, from which the next fit starts.
+# Dual variables, biases, and upper bounds on the variables, from which the next fit starts.
 Duals: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -131,6 +131,7 @@ class PairSVM(MultiLabelClassifier):
         return iter(self.path(X, y, [params["C"] for params in points]))
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Solve from the last dual variables, if they fit; store the coefficients, their gap, and the dual variables."""
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
         if self.kernel in WITH_WIDTH:
@@ -171,6 +172,7 @@ class PairSVM(MultiLabelClassifier):
         return observed_rows(weights, len(Y))
 
     def _rows(self, X: Matrix, kept: IntArray) -> Rows:
+        """Return the rows that are used in the form of the solver."""
         if form_of(self).is_linear:
             return choose_rows(X[kept].astype(np.float64, copy=False))
         K = check_gram(kernel_values(self, X))[np.ix_(kept, kept)]
@@ -194,7 +196,10 @@ class PairSVM(MultiLabelClassifier):
 
 
 def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
-    """Return the dual variables of a fit to the same pairs with another C; those at their bound remain there."""
+    """Return the dual variables of the last fit, or None if its pairs or labels had other numbers.
+
+    Dual variables at their bound are moved to the bound for the new C.
+    """
     if last is None or len(last[2]) != len(cap) or len(last[1]) != n_labels:
         return None
     duals, biases, last_cap = last
@@ -255,7 +260,7 @@ class RankSVM(PairSVM):
     objective_ : float
         Objective of the stored coefficients.
     dual_objective_ : float
-        Proved lower bound of the optimum.
+        Proved lower bound on the optimum.
     gap_ : float
         Difference between the two, relative to the lower bound, with the rounding error of the objective.
     n_iter_ : int
@@ -296,6 +301,7 @@ class RankSVM(PairSVM):
         self.threshold = threshold
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Fit the ranking, and then the threshold to the scores of the training rows."""
         if Y.shape[1] == 1:
             super()._fit(X, np.hstack([-Y, Y]), weights)
             self._fit_no_threshold(np.zeros((1, 1)))
@@ -315,12 +321,14 @@ class RankSVM(PairSVM):
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
+        """Return the indices and weights of the rows that have a relevant and an irrelevant label."""
         rows, weights = observed_rows(weights, len(Y))
         relevant = Y[rows] > 0
         both = relevant.any(axis=1) & ~relevant.all(axis=1)
         return rows[both], None if weights is None else weights[both]
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the scores less the threshold of each row; for a single label, less the score of its absence."""
         scores = PairSVM._scores(self, X)
         if self.targets_.n_columns == 1:
             return scores[:, 1:] - scores[:, :1]

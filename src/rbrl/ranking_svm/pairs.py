@@ -39,7 +39,7 @@ class HingePairs:
     winner, loser : arrays (n_pairs,)
         Labels a and b.
     margin, cap : arrays (n_pairs,)
-        Margins m and weights c. The weight is also the upper bound of the dual variable of a pair.
+        Margins m and weights c. The weight is also the upper bound on the dual variable of a pair.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class HingePairs:
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def components(self) -> IntArray:
-        """Return the strongly connected component of every label in the graph of the pairs."""
+        """Return the number of the strongly connected component of every label, in the graph of pairs with a weight."""
         graph = np.zeros((self.n_labels, self.n_labels), dtype=bool)
         graph[self.winner[self.cap > 0], self.loser[self.cap > 0]] = True
         return connected_components(graph, connection="strong")[1]
@@ -150,11 +150,13 @@ def _count_sides(Y: IntArray) -> IntArray:
 
 
 def _shared_costs(Y: IntArray, C: float, weights: FloatArray | None) -> FloatArray:
+    """Return the weight C / (|Y+||Y-|) of the pairs of each row, in two equal columns; numbers of 0 count as 1."""
     costs = C * row_weights(weights, len(Y)) / np.maximum(_count_sides(Y), 1).prod(axis=1)
     return np.stack([costs, costs], axis=1)
 
 
 def _append_zero_label(Y: IntArray) -> IntArray:
+    """Return Y with a last column of zeros: the level of the zero label."""
     return np.hstack([Y, np.zeros((len(Y), 1), Y.dtype)])
 
 
@@ -184,6 +186,7 @@ def _find_pairs(levels: IntArray, margin: float, costs: FloatArray, zero_only: b
 
 
 def _compare_levels(levels: IntArray, size: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield the rows, winners and losers of all pairs, for `size` rows at a time, in the order of the rows."""
     for first in range(0, max(len(levels), 1), size):
         block = levels[first : first + size]
         rows, winner, loser = np.nonzero(block[:, :, None] > block[:, None, :])
@@ -214,6 +217,7 @@ def balance(
     Returns
     -------
     duals, biases : arrays
+        New arrays. The mean of the biases is 0.
     imbalance : float
         Largest violation of an equality constraint; `inf` if it is more than rounding explains.
     """
@@ -272,6 +276,7 @@ class GramRows:
         Kernel matrix, symmetric and positive semidefinite.
     """
 
+    # Number of sweeps before the interior point method starts.
     patience: ClassVar[int] = 2000
 
     def __init__(self, K: FloatArray) -> None:
@@ -341,6 +346,7 @@ class FeatureRows:
     X : array or CSR matrix (n_samples, n_features)
     """
 
+    # Number of sweeps before the interior point method starts.
     patience: ClassVar[int] = 300
 
     def __init__(self, X: Matrix) -> None:

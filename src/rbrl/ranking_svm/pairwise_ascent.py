@@ -100,6 +100,7 @@ def solve_pairs(
     lift : float
         Parameter rho of the problem: 0 for no biases, `inf` for free biases.
     start : tuple (duals, biases), default=None
+        First dual variables, which are clipped to their bounds, and biases. None means zeros.
     tol : float, default=1e-3
         Relative gap at which the solver stops.
     max_iter : int, default=10000
@@ -107,6 +108,10 @@ def solve_pairs(
     patience : int, default=None
         Number of sweeps before the interior point method starts, if the problem is small enough for it. None
         uses the value of the rows: for a kernel matrix, sweeps are cheap and steps of the method expensive.
+
+    Returns
+    -------
+    DualResult
     """
     run = _Ascent(rows, pairs, lift, start)
     run.sweep_until(tol, min(rows.patience if patience is None else patience, max_iter))
@@ -167,6 +172,7 @@ class _Ascent:
 
     @property
     def gap(self) -> float:
+        """The relative gap between the best primal and the best dual value."""
         return relative_gap(self.primal.value, self.dual_value)
 
     def sweep_until(self, tol: float, max_iter: int) -> None:
@@ -337,6 +343,7 @@ class InteriorPoint:
         self.mu = float(self.duals @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
 
     def _slacks(self, theta: FloatArray, margin: FloatArray) -> FloatArray:
+        """Return the margin minus the score difference of each pair, for weights and biases `theta`."""
         out = np.empty_like(margin)
         loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:3], margin, out)
         return out

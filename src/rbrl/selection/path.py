@@ -361,7 +361,7 @@ class Fold:
             for solved in solve_grid(problem, axes, self.tol, known=None if final else self._known):
                 if design is not solved.design:
                     design = solved.design
-                    test_matrix = problem.score_matrix(self.X_test, design)
+                    test_matrix = problem.matrix_of_rows(self.X_test, design)
                 scores = test_matrix @ solved.result.weights - self._threshold(solved)
                 relevant = relevant_labels(scores, self.never_empty)
                 values = self.scoring(self.X_test, self.y_test, self.Y_test, scores, relevant, self.targets)

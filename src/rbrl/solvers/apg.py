@@ -2,7 +2,8 @@
 
 step b:  W = prox(G - gradient(G) / L),  G = W + momentum (W - previous W)
 
-L is a Lipschitz constant of the gradient: the rigorous one, or the one in the authors' program.
+The gradient is that of loss and ridge, and prox shrinks the singular values by nuclear / L. L is a
+Lipschitz constant of the gradient: the rigorous one, or the one in the authors' program.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from rbrl.solvers.base import Bound, Run, SolverResult, Start
 def rigorous(objective: Objective) -> float:
     """Return the largest eigenvalue of Z' diag(row curvature of the loss) Z plus the curvature of the ridge.
 
-    It is always an upper bound of the curvature.
+    It is an upper bound on the curvature of loss and ridge at all weights.
     """
     row_curvature = objective.loss.curvature(objective.Y, objective.sample_weight)
     if not np.isfinite(row_curvature).all():
@@ -34,7 +35,7 @@ def rigorous(objective: Objective) -> float:
 def paper(objective: Objective) -> float:
     """Return the constant of the authors' program for RBRL or for CPNL.
 
-    The constant for RBRL, eqs. (23) and (31) of the paper, is not always an upper bound of the
+    The constant for RBRL, eqs. (23) and (31) of the paper, is not always an upper bound on the
     curvature. Its proof changes the weights of one label while the others are fixed. The constant
     for CPNL is an upper bound: it bounds every term by its Frobenius norm.
     """
@@ -82,7 +83,7 @@ class APG:
     ----------
     lipschitz : {"rigorous", "paper"}
         Constant whose inverse is the step length. The constant of the paper is larger on most data,
-        and no upper bound of the curvature on some.
+        and no upper bound on the curvature on some.
     stop : {"gap", "paper"}
         Stopping rule. "gap" stops when the certified relative gap is at most `tol`. "paper" stops
         as the authors' program does: when the objective changes by less than 1e-6 of itself, or

@@ -76,6 +76,7 @@ class SolverResult:
     gave_up: bool = False
 
 
+# First weights of a solver (n_columns, n_labels); None lets the solver choose them.
 Start = FloatArray | None
 
 
@@ -101,7 +102,8 @@ class Solver(Protocol):
         ----------
         objective : Objective
         start : array (n_columns, n_labels), default=None
-            First weights, in the coordinates of the design. None lets the solver choose them.
+            First weights, in the coordinates of the design. They are not changed. None lets the
+            solver choose them.
         tol : float, default=1e-4
             Largest certified relative gap at which the solver stops.
         max_iter : int, default=1000
@@ -110,11 +112,12 @@ class Solver(Protocol):
         Returns
         -------
         SolverResult
+            If the stopping rule was not met, `converged` is False and `messages` has the reason.
         """
 
 
 class Bound(NamedTuple):
-    """A lower bound of the optimum, and the scores whose loss gradient gave it."""
+    """A lower bound on the optimum, and the scores whose loss gradient gave it."""
 
     value: float = 0.0
     scores: Any = None

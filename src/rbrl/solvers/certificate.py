@@ -1,14 +1,15 @@
-r"""A rigorous lower bound of the optimum, from the loss gradient at any scores.
+r"""A rigorous lower bound on the optimum, from the loss gradient at any scores.
 
-Let R be the gradient of the loss with respect to the scores, and M = -Z'R. The loss has a linear
-and a quadratic dual term. Weak duality gives, for every theta >= 0 and every N with no singular
-value above the nuclear weight,
+Let R be the gradient of the loss with respect to the scores, and M = -Z'R. The ridge has the weight
+:math:`\lambda_1` and the row weights r. The dual of the loss has the coefficients `linear` and
+`quadratic`, see :class:`rbrl.losses.Terms`. Weak duality gives, for every theta between 0 and the
+`reach` of the loss, and every N with no singular value above the nuclear weight,
 
 .. math:: \theta\,\text{linear} - \theta^2\,\text{quadratic}
           - \frac{1}{2\lambda_1} \| r^{-1/2} (\theta M - N) \|_F^2 \;\le\; \text{optimum}.
 
 :func:`lower_bound` chooses theta and N so that the bound is large. A solver calls it at every step.
-A proof calls it with bounds of the rounding, too.
+A proof also passes bounds on the rounding errors.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,18 +28,20 @@ from rbrl.problem.objective import SMALLEST_BLOCK, Objective, block_size
 
 # Largest theta. Its square does not overflow.
 LARGEST_THETA = 1e150
-# Rounding of a sum of k products is taken to be at most this times the root of k, as a share of the
-# norms that are multiplied.
+# The rounding error of a sum of k products is assumed to be at most PRODUCT_ROUNDING * sqrt(k) times
+# the product of the norms of the factors. All certificates rely on this assumption.
 PRODUCT_ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
 # Number of entries that are computed at a time in proofs. They take 32 MB in double precision, 64
 # MB in extended precision.
 BLOCK_ENTRIES = 2**22
-# Smallest number of labels in a block of Z'R. Their numbers fill a line of the processor's cache.
+# Smallest number of labels in a block of Z'R. Eight numbers fill a line of the processor's cache.
 FEWEST_LABELS = 8
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return an upper bound of the distance of `value` from the optimum, relative to a lower bound of the optimum.
+    """Return an upper bound on the distance of `value` from the optimum, relative to a lower bound on the optimum.
+
+    It is infinite if `value` is above a bound that is not positive.
 
     Examples
     --------
@@ -52,7 +55,7 @@ def relative_gap(value: float, bound: float) -> float:
 
 
 class Blur(NamedTuple):
-    """Bounds of the rounding errors of a matrix. The bound of an entry is the number of its row times that of its label."""
+    """Bounds on the rounding errors of a matrix (n_columns, n_labels): entry (k, j) has ``rows[k] * labels[j]``."""
 
     rows: FloatArray
     labels: FloatArray
@@ -61,7 +64,7 @@ class Blur(NamedTuple):
 def lower_bound(
     objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur | None = None
 ) -> float:
-    """Return a lower bound of the optimum of an objective.
+    """Return a lower bound on the optimum of an objective.
 
     Parameters
     ----------
@@ -74,12 +77,13 @@ def lower_bound(
     adjoint : array (n_columns, n_labels)
         Z'R, where R is the gradient of the loss with respect to the scores.
     blur : Blur, default=None
-        Bounds of the rounding errors of Z'R. If they are given, rounding cannot have raised the
+        Bounds on the rounding errors of Z'R. If they are given, rounding cannot have raised the
         bound.
 
     Returns
     -------
     float
+        Bound, never below 0.
 
     Examples
     --------
@@ -103,7 +107,7 @@ def lower_bound(
         hidden = 0.0 if blur is None else float(np.linalg.norm(blur.rows) * np.linalg.norm(blur.labels))
         size = float(gram_singular_values(adjoint).max(initial=0.0)) + hidden
         theta = best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
-        bound = along(loss, theta)
+        bound = loss_bound(loss, theta)
     elif nuclear and isinstance(r, float):
         # The best N has the clipped singular values of theta M. The bound is then a concave
         # function of theta.
@@ -111,11 +115,11 @@ def lower_bound(
     elif nuclear == 0 and isinstance(r, float):
         square = float(np.vdot(adjoint, adjoint)) / (2 * ridge * r)
         theta = best_theta(loss, square)
-        bound = along(loss, theta, square)
+        bound = loss_bound(loss, theta, square)
     else:
         bound, theta, N = maximise_by_reweighting(loss, -adjoint, W, ridge, r, nuclear)
     if blur is not None:
-        bound = along(loss, theta, n_terms=objective.Y.size)
+        bound = loss_bound(loss, theta, n_terms=objective.Y.size)
     if blur is not None and ridge:
         if N is None and nuclear:
             N = clip_singular_values(-theta * adjoint, nuclear)
@@ -140,7 +144,7 @@ def weights_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: Flo
     adjoint : array (n_columns, n_labels)
         Z'R, where R is the gradient of the loss with respect to the scores.
     blur : Blur
-        Bounds of the rounding errors of Z'R.
+        Bounds on the rounding errors of Z'R.
 
     Returns
     -------
@@ -149,16 +153,16 @@ def weights_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: Flo
     N = -adjoint
     N -= objective.ridge.weight * W
     distance = _distance(1.0, adjoint, N, blur, 1.0, objective.nuclear.weight)
-    return max(0.0, along(loss, 1.0, n_terms=objective.Y.size) - distance / (2 * objective.ridge.weight))
+    return max(0.0, loss_bound(loss, 1.0, n_terms=objective.Y.size) - distance / (2 * objective.ridge.weight))
 
 
 def _distance(
     theta: float, adjoint: FloatArray, N: FloatArray | None, blur: Blur, r: float | FloatArray, nuclear: float
 ) -> float:
-    """Return an upper bound of the squared norm of theta M - N with the ridge weights, in blocks of rows.
+    """Return an upper bound on the sum of (theta M - N)^2 / r, computed in blocks of rows.
 
     The bound includes the rounding errors. N is shrunk until it is feasible in spite of its
-    rounding errors.
+    rounding errors; None is 0. `r` are the row weights of the ridge.
     """
     factor = 0.0 if N is None else shrink_factor(N, nuclear)
     step = max(1, BLOCK_ENTRIES // max(adjoint.shape[1], 1))
@@ -175,10 +179,11 @@ def _distance(
     return total
 
 
-def along(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -> float:
-    """Return theta * linear - theta^2 * quadratic, minus the rounding of sums of `n_terms` terms.
+def loss_bound(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -> float:
+    """Return theta * linear - theta^2 * quadratic, minus a bound on the rounding error of sums.
 
-    `quadratic` is added to the quadratic term of the loss.
+    `quadratic` is added to the quadratic term of the loss. Each sum has `n_terms` terms; 0 means that
+    rounding is ignored.
     """
     value = theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
     return value - PRODUCT_ROUNDING * float(np.sqrt(n_terms)) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
@@ -187,7 +192,8 @@ def along(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -
 def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: float = np.inf) -> float:
     """Return the theta that maximises the bound for a given N.
 
-    `quadratic` and `linear` are added to the terms of the loss. `limit` is the largest theta.
+    `quadratic` and `linear` are added to the terms of the loss. Theta is between 0 and the smallest of
+    `limit`, the reach of the loss, and `LARGEST_THETA`.
     """
     slope = loss.linear + linear
     curvature = loss.quadratic + quadratic
@@ -212,7 +218,7 @@ def maximise_by_reweighting(
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     theta = best_theta(loss, square)
     # N = 0 gives a bound above 0 at any weights, even far from the optimum.
-    best = along(loss, theta, square), theta, np.zeros_like(M)
+    best = loss_bound(loss, theta, square), theta, np.zeros_like(M)
     if nuclear == 0:
         return best
     N: FloatArray = M - ridge * r * W
@@ -223,7 +229,7 @@ def maximise_by_reweighting(
         theta = best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
         # The coefficients of the quadratic function are large and cancel, so the norm is computed
         # directly.
-        bound = along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
+        bound = loss_bound(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
         best = (bound, theta, N) if bound > best[0] else best
         sigma = np.sqrt(values)
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
@@ -249,7 +255,7 @@ class DualPoint:
     """Norms and rounding errors of a loss gradient R, and the terms of the loss.
 
     Rounding changes R and Z'R. A lower bound is rigorous only if it holds for every possible
-    rounding error. Therefore a dual point has upper bounds of these errors.
+    rounding error. Therefore a dual point has upper bounds on these errors.
 
     Parameters
     ----------
@@ -264,9 +270,9 @@ class DualPoint:
     sizes, score_sizes : arrays (n_labels,)
         Norms of the columns of R, and of the scores.
     own_rounding : array (n_labels,)
-        Bounds of the norms of the rounding errors in the columns of R.
+        Bounds on the norms of the rounding errors in the columns of R.
     blur : array (n_labels,)
-        Bounds of the rounding errors in a row of X'R, divided by the norm of the corresponding
+        Bounds on the rounding errors in a row of X'R, divided by the norm of the corresponding
         column of X.
     """
 
@@ -297,7 +303,7 @@ class DualPoint:
             Function from a slice of rows to their scores.
         X : array or CSR matrix (n_samples, n_features), default=None
         out : array, default=None
-            Array that X'R is added to. Without X, it receives R.
+            Array that X'R is added to, required with X. Without X, it receives R.
 
         Returns
         -------
@@ -318,7 +324,7 @@ class DualPoint:
 
 
 def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores: FloatArray) -> float:
-    """Return a lower bound of the optimum of a linear problem whose only penalty is the ridge.
+    """Return a lower bound on the optimum of a linear problem whose only penalty is the ridge.
 
     Rounding cannot have raised it.
 
@@ -368,11 +374,11 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
     square, largest = sizes.tolist()
     ridge = 2 * objective.ridge.weight * float(objective.ridge.row_weights)
     theta = best_theta(dual.loss, square / ridge)
-    return max(0.0, along(dual.loss, theta, n_terms=objective.Y.size) - theta**2 * (largest / ridge))
+    return max(0.0, loss_bound(dual.loss, theta, n_terms=objective.Y.size) - theta**2 * (largest / ridge))
 
 
 def _squared_sizes(G: FloatArray, blur: Blur) -> tuple[float, float]:
-    """Return the squared norm of G = Z'R, and an upper bound with rounding errors. G is overwritten."""
+    """Return the squared norm of G = Z'R, and an upper bound on it that includes rounding errors. G is overwritten."""
     square = 0.0
     largest = 0.0
     step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))

@@ -15,7 +15,7 @@ A step maximises D over one block, exactly:
 - **The nuclear norm.** The best N has the singular values of Z'a, clipped at :math:`\lambda_3`. So
   W has the shrunk singular values of :math:`Z'a / \lambda_1`, and a low rank.
 
-D never decreases, and each of its values is a lower bound of the optimum. The dual variables are
+D never decreases, and each of its values is a lower bound on the optimum. The dual variables are
 stored as the scores f, so that the certificate of all other solvers applies here, too.
 
 The rows may also be those of a kernel model. Then W has the coefficients of the function
@@ -46,7 +46,8 @@ from rbrl.solvers.proximal_points import ProximalPoints, choose_proximal_ridge
 class DualAscent:
     """Block dual coordinate ascent over the rows of a linear model or of a kernel model.
 
-    It needs a ridge, and a loss that consists of squared hinges and quadratic forms.
+    It needs a ridge, and a loss that consists of squared hinges and quadratic forms. The settings affect
+    the speed, but not the validity of the gap.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class Ascent(Run):
         return self.is_settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def begin(self, start: Start) -> None:
-        """Set the first dual variables: those at the scores of `start`, or at scores of +1 and -1."""
+        """Set the first dual variables: at the scores of `start`, or at scores equal to the labels if it is None."""
         objective = self.objective
         known = self.settings.dual_scores
         if start is None:

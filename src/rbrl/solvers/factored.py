@@ -33,6 +33,7 @@ class Factors(SmoothedPoint):
     scores_U : array (n_samples, rank)
     space : array (2, n_samples, n_labels), default=None
         Array that scores and residual are written to. Points with the same array overwrite one another.
+        None means new arrays.
     """
 
     def __init__(self, objective: Objective, U: FloatArray, V: FloatArray, scores_U: Any, space: Any = None) -> None:
@@ -49,7 +50,7 @@ class Factors(SmoothedPoint):
         self.value += 0.5 * objective.nuclear.weight * float(np.sum(U**2) + np.trace(self._gram_V))
 
     def replace_factors(self, objective: Objective, U: FloatArray, V: FloatArray, space: Any = None) -> "Factors":
-        """Return the same weights in other factors; V has orthogonal columns."""
+        """Return the same weights in factors U and V, where the columns of V must be orthogonal."""
         return Factors(objective, U, V, self.scores_U @ (self.V.T @ V / np.sum(V**2, axis=0)), space)
 
     @cached_property
@@ -58,7 +59,7 @@ class Factors(SmoothedPoint):
         return self.residual @ self.V, self.residual.T @ self.scores_U
 
     def gradient(self, objective: Objective) -> FloatArray:
-        """Return the derivatives in U and V, stacked: a product of the width of the rank."""
+        """Return the derivatives in U and V, stacked. It costs a product with the design of the width of the rank."""
         ridge = objective.ridge.weight
         nuclear = objective.nuclear.weight
         in_U = objective.design.adjoint(self._pulls[0]) + ridge * self._weighted_U @ self._gram_V + nuclear * self.U
@@ -74,7 +75,7 @@ class Factors(SmoothedPoint):
 
 
 def split(W: FloatArray, negligible: float = 1e-3, most: int | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return balanced factors of W, with at most `most` columns.
+    """Return balanced factors of W, with at most `most` columns; None is no limit.
 
     Singular values below `negligible` times the largest one are left out.
     """
@@ -108,6 +109,7 @@ def descend(
     U : array (n_columns, rank)
     V : array (n_labels, rank)
     small : float
+        Share of the objective.
     max_iter : int
     memory_size : int
         Number of steps that are remembered.
@@ -176,7 +178,7 @@ def join_violations(
     objective: Objective, U: FloatArray, V: FloatArray, gradient: FloatArray, mean_hessian: FloatArray,
     most: int | None = None, spare: float = 0.0,
 ) -> tuple[FloatArray, FloatArray] | None:  # fmt: skip
-    """Return the factors with the directions in which the gradient exceeds the nuclear weight, or None without such.
+    """Return the factors with the directions in which the gradient exceeds the nuclear weight; None if there are none.
 
     Parameters
     ----------
@@ -220,7 +222,7 @@ class LowRank:
     both sides of W, or where these are so long that W cannot be decomposed in every iteration.
 
     With `max_rank` it ends at a stationary point of the problem with the constraint rank(W) <= max_rank. That problem is not
-    convex, and the point is a local optimum. The gap is the distance from the lower bound of the problem without the
+    convex, and the point is a local optimum. The gap is the distance from the lower bound on the optimum without the
     constraint: no weights of any rank are better by more. It need not be small.
 
     Parameters
@@ -296,7 +298,7 @@ class LowRank:
         return split(model_start(objective) if start is None else start, most=rank)
 
     def _find_stationary_point(self, run: Run, U: FloatArray, V: FloatArray, small: float) -> Factors:
-        """Return the end of a round from these factors, or zero where that is better.
+        """Return the end of a round from these factors, or factors without columns if their value is lower.
 
         The factors are balanced, so that their value is the value of the weights.
         """

@@ -44,7 +44,8 @@ class Memory:
     def visit(self, W: FloatArray, gradient: FloatArray) -> None:
         """Remember the step from the last point to W, and the change of the gradient along it.
 
-        The oldest pair is forgotten where the memory is full.
+        If the memory is full, the oldest pair is forgotten. W and the gradient are kept without a
+        copy until the next visit, so they must not change.
         """
         last = self._last
         self._last = W, gradient
@@ -64,13 +65,13 @@ class Memory:
     def descent(self, gradient: FloatArray, seed: InverseHessian) -> tuple[FloatArray, float]:
         """Return minus the inverse Hessian times `gradient`, and the slope along it.
 
-        The memory is cleared if that does not descend.
+        The memory is cleared if the objective does not descend along this direction.
 
         Parameters
         ----------
         gradient : array
         seed : callable
-            Function that multiplies by a first guess of the inverse Hessian. It is scaled so that it fits the newest pair.
+            Function that multiplies by a first guess of the inverse Hessian. Its result is scaled to fit the last pair.
 
         Returns
         -------

@@ -30,7 +30,7 @@ class SmoothedPoint:
     tol : float
         Tolerance of the solver. Smoothing moves the value by a tenth of it at most.
     out : array (n_samples, n_labels), default=None
-        Array that the residual is written to. The residual of rows in blocks needs none.
+        Array that the residual is written to. None means a new array; rows in blocks always use one.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Iterate(SmoothedPoint):
     tol : float
         Tolerance that the nuclear norm is smoothed for.
     out : array (n_samples, n_labels), default=None
-        Array that the residual is written to.
+        Array that the residual is written to; None means a new array.
 
     Attributes
     ----------
@@ -282,15 +282,18 @@ def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float,
     Parameters
     ----------
     along : callable
-        Function of the step length that returns value, derivative and the point there.
+        Function of the step length that returns value, derivative and the point there. A call may
+        overwrite the arrays of the previous point.
     start, slope : float
         Value and derivative at the length 0.
     tries : int, default=12
+        Largest number of lengths that are tried.
 
     Returns
     -------
     object
-        The last point tried, or None if its value is not below `start`.
+        The last point tried, or None if its value is not below `start`. If no length meets the
+        conditions, this point may violate them.
     """
     low, low_slope = 0.0, slope
     high, high_slope = np.inf, 0.0

@@ -73,8 +73,8 @@ class BatchSteps:
     EXCESS_BATCHES: ClassVar[int] = 10
     # Power of the number of batches by which an average forgets early batches.
     DECAY: ClassVar[int] = 5
-    # Number of rows that are taken to precede the first one in the curvature, because a small batch
-    # says little about it.
+    # The curvature is estimated as if this number of average rows preceded the first one, because a
+    # small batch does not determine it.
     PRIOR_ROWS: ClassVar[int] = 20
     # Smallest share of the curvature of a column that is left beside the leading directions.
     SMALLEST_REST: ClassVar[float] = 0.1
@@ -94,7 +94,10 @@ class BatchSteps:
 
     @classmethod
     def begin(cls, X: Matrix, n_labels: int, intercept: bool, constant: float = 1.0) -> "BatchSteps":
-        """Return weights of zero with the leading directions of X. The rows of X are not learned from."""
+        """Return weights of zero with the leading directions of X. The rows of X are not learned from.
+
+        Without an intercept, `constant` has no effect.
+        """
         m = X.shape[1] + intercept
         k = min(DIRECTIONS, *X.shape)
         constant = constant if intercept else 1.0
@@ -118,7 +121,7 @@ class BatchSteps:
         F = scores(X, turn @ self.weights)
         self._add_batch(X, Y, F, loss, w, sample_weight)
         share = w.sum() / self.n_samples
-        # The matrix of the reweighted ridge that stands for the nuclear norm.
+        # Matrix of the quadratic penalty (reweighted ridge) that replaces the nuclear norm in this step.
         S = np.zeros_like(self.label_hessian)
         if nuclear and self.weights.any():
             norm = SmoothedNuclear(self.weights.T @ self.weights, False, nuclear)
@@ -160,7 +163,7 @@ class BatchSteps:
     def _curvature(self, turn: Rotation) -> FloatArray:
         """Return the sums of squares along the rotated coordinates.
 
-        Outside the span of the directions, the Gram matrix is taken to be diagonal.
+        Outside the span of the directions, the Gram matrix is assumed to be diagonal.
         """
         rest = np.maximum(self.squares - self.directions**2 @ self.spread, self.SMALLEST_REST * self.squares)
         c = turn.diagonal_of(rest)

@@ -1,8 +1,9 @@
 """Newton's direction: conjugate gradients on exact products with the Hessian, preconditioned label by label.
 
-The block of a label is Z' diag(b) Z + diag(d), with the curvature b of every row in the score of this label. Pairs of
-labels couple the blocks as the edges of a bipartite graph do: the Laplacian of the graph is at most twice its diagonal,
-and it is 0 along scores that move together. So the preconditioner has one more block for scores that move together.
+The block of a label is Z' diag(b) Z + diag(d), with the curvature b of every row in the score of this label, and the
+second derivatives d of the penalties. The label pairs of a row add the Laplacian of a bipartite graph to the Hessian.
+The blocks contain its diagonal, and it is at most twice this diagonal. But it is zero if all scores of a row move
+together, so these moves get one more block.
 """
 
 from collections.abc import Callable
@@ -120,7 +121,7 @@ class NewtonDirection:
 
 
 def hessian_product(objective: Objective, iterate: Iterate, D: FloatArray) -> FloatArray:
-    """Return the Hessian at an iterate times D, with the nuclear norm as a reweighted ridge: an evaluation."""
+    """Return the Hessian at an iterate times D, with the nuclear norm as a reweighted ridge. It costs one evaluation."""
     scores = objective.design.scores(D)
     curved = objective.loss.hessian_product(objective.Y, iterate.scores, scores, objective.sample_weight)
     out = objective.design.adjoint(curved) + objective.ridge.gradient(D)
@@ -130,7 +131,7 @@ def hessian_product(objective: Objective, iterate: Iterate, D: FloatArray) -> Fl
 class LabelBlocks:
     """Inverse of every label's own block of the Hessian, and of the block of scores that move together.
 
-    A block is factored over the rows that curve it where these are fewer than the columns, by the identity of Woodbury.
+    If fewer rows than columns have curvature in a label, its block is factored over these rows (Woodbury's identity).
 
     Parameters
     ----------
@@ -193,7 +194,10 @@ def column_penalties(objective: Objective, iterate: Iterate) -> FloatArray:
 
 
 def row_curvatures(objective: Objective, iterate: Iterate) -> FloatArray:
-    """Return the second derivatives of each row's loss in each score, and in all together: (n_rows, n_labels + 1)."""
+    """Return the second derivatives of each row's loss in each score: (n_rows, n_labels + 1).
+
+    The last column has the second derivatives along equal changes of all scores of a row.
+    """
     data: Any = objective.Y, iterate.scores
     own = objective.loss.hessian_diagonal(*data, objective.sample_weight)
     ones = np.ones_like(iterate.scores)

@@ -26,7 +26,7 @@ from rbrl.solvers.lbfgs import InverseHessian
 class PencilSolver:
     """Solves (first_k A + C + second_k B) x = G_k for every row k, with A, B, C symmetric and positive semidefinite.
 
-    It is exact where `second` is constant. Otherwise B is taken as diagonal in the basis that diagonalises A and
+    It is exact if `second` is constant. Otherwise it treats B as diagonal in the basis that diagonalises A and
     C + median(second) B.
 
     Parameters
@@ -46,7 +46,7 @@ class PencilSolver:
         typical = float(np.median(second)) if varies else float(np.max(second, initial=0.0))
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
         rest = typical * B + C + (1e-14 * size or 1.0) * np.eye(len(A))
-        # The checks of SciPy's eigh take longer than a small problem.
+        # LAPACK is called directly: the checks of SciPy's eigh take longer than solving a small problem.
         values, basis, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)
         if failed:
             values, basis = eigh(A, rest, driver="gvd", check_finite=False)
@@ -88,7 +88,11 @@ class MeanModel:
 
     @cached_property
     def curvatures(self) -> tuple[FloatArray, FloatArray | None]:
-        """Eigenvalues and eigenvectors of the mean Hessian; the eigenvectors are None where labels do not couple."""
+        """Eigenvalues and eigenvectors of the mean Hessian.
+
+        If labels do not couple, or there are more than `EXACT_BELOW`, the Hessian is treated as diagonal,
+        and the eigenvectors are None.
+        """
         diagonal = np.diag(self.hessian)
         coupled = np.abs(self.hessian).sum(axis=1) > diagonal
         # For thousands of labels the eigenvectors take longer than all steps.
@@ -132,13 +136,13 @@ def _rounding_of(diagonal: FloatArray) -> float:
 
 
 def model_start(objective: Objective, rounds: int = 10, settled: float = 0.0) -> FloatArray:
-    """Return the minimiser of the mean model at zero scores: half an evaluation.
+    """Return the minimiser of the mean model at zero scores. It costs half an evaluation.
 
     Parameters
     ----------
     objective : Objective
     rounds : int, default=10
-        Number of times that the nuclear norm is reweighted, at most; none leaves it out.
+        Largest number of times that the nuclear norm is reweighted; 0 leaves the nuclear norm out.
     settled : float, default=0
         Share of the loss of zero scores: the reweighting ends when it moves the norm by less.
 
@@ -170,7 +174,7 @@ def smooth_slightly(W: FloatArray, weight: float) -> SmoothedNuclear:
 
 
 def first_point(objective: Objective, start: Start, scores: Any = None) -> tuple[FloatArray, Any]:
-    """Return `start`, or by default the minimiser of the mean model, and its scores.
+    """Return `start` itself, or the minimiser of the mean model if it is None, and its scores.
 
     Parameters
     ----------

@@ -3,10 +3,10 @@ r"""Proofs: the objective and the certified gap of coefficients as they are stor
 A solver works in coordinates of its own, in which directions are rounded and the smallest ones are
 left out. So its result is certified once more with the original X or K. It takes one evaluation: a
 product with the coefficients gives the objective, and a product with the loss gradient gives the
-lower bound. Bounds of the rounding errors of both are added to the gap.
+lower bound. Bounds on the rounding errors of both are added to the gap.
 
-The rounding error of a sum of k products is taken to be at most :math:`8\sqrt{k}\,u` times the
-norms that are multiplied, with the unit roundoff u. This is the probabilistic bound of Higham and
+The rounding error of a sum of k products is assumed to be at most :math:`8\sqrt{k}\,u` times the
+product of the norms of the factors, with the unit roundoff u. This is the probabilistic bound of Higham and
 Mary (2019). Sums in double precision stay far below it.
 """
 
@@ -28,9 +28,9 @@ from rbrl.solvers.certificate import (
     PRODUCT_ROUNDING,
     Blur,
     DualPoint,
-    along,
     best_theta,
     label_blocks,
+    loss_bound,
     lower_bound,
     maximise_by_reweighting,
     relative_gap,
@@ -181,8 +181,8 @@ def prove_sums(
     duals : list of (DualPoint, array X'R)
         Dual points from which lower bounds are computed. The largest bound is used.
     extended_loss : callable
-        Function that computes the loss at W in extended precision. It is called if rounding changes
-        the objective.
+        Function that computes the loss at W in extended precision. It is called if rounding may
+        change the objective by more than a share of `DOUBTFUL`.
     design : RowDesign, default=None
         Design of X over whose weights the penalties are defined, with arrays Z'R in `duals`. None
         means that the penalties are defined over W.
@@ -263,11 +263,11 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
         blur = shrink * blur
         theta = best_theta(dual.loss, float(np.vdot(R, KR)) / (2 * ridge), -float(np.vdot(R, N)) / ridge)
         u = -theta * R - n
-        # The bound of the rounding error may overflow. Then nothing is proved.
+        # The bound on the rounding error may overflow. Then nothing is proved.
         with np.errstate(over="ignore", invalid="ignore"):
             square = float(np.vdot(u, -theta * KR - N)) + float(norms @ np.abs(u) @ (theta * dual.blur + blur))
         square = max(square, 0.0) if np.isfinite(square) else np.inf
-        bound = along(dual.loss, theta, n_terms=R.size) - square / (2 * ridge)
+        bound = loss_bound(dual.loss, theta, n_terms=R.size) - square / (2 * ridge)
     return _kernel_proof(objective, norms, A, F, sigma, max(bound, 0.0), K)
 
 
@@ -357,8 +357,8 @@ def _build_proof(
         in_scores = unit * float(sizes() @ (here.sizes + pull))
     in_loss = float(here.score_sizes @ here.own_rounding)
     doubt = in_scores + in_loss + PRODUCT_ROUNDING * np.sqrt(objective.Y.size) * value
-    # The bound of the gap takes the errors of all rows to be in the worst direction. They are
-    # independent: their sum is that of their squares, under the root.
+    # The gap assumes that the errors of all rows have the worst sign. The likely error assumes that
+    # they are independent, so that their squares add up.
     likely_error = doubt / np.sqrt(max(len(objective.Y), 1))
     if extended_loss is not None and likely_error > DOUBTFUL * value:
         # The rounding error stays in the gap, because not every machine has extended precision.

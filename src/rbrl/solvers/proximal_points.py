@@ -62,7 +62,7 @@ class ProximalPoints:
         self.momentum = 0
 
     def pull(self, W: FloatArray) -> FloatArray:
-        """Return R W minus kappa times the centre, as a new array."""
+        """Return the gradient of the ridge and proximal terms, `total * W - kappa * centre`, as a new array."""
         if self.centre is None:
             return self.total * W
         pull = (self.total / self.kappa) * W
@@ -77,7 +77,10 @@ class ProximalPoints:
         return V
 
     def move(self, W: FloatArray) -> None:
-        """Take W as minimiser of the proximal problem, and move the centre beyond it. W changes in place with the centre."""
+        """Take W as minimiser of the proximal problem, and move the centre beyond it.
+
+        W is changed in place to the weights that belong to the same dual variables and the new centre.
+        """
         # All arrays are reused, because weights are the largest arrays of a fit.
         step = np.subtract(W, self.last, out=self.last)
         uphill = self.design.inner(self.centre - W, step) > 0
@@ -93,7 +96,7 @@ class ProximalPoints:
         self.last = np.subtract(W, change, out=change)
 
     def change_ridge(self, total: float, W: FloatArray) -> FloatArray:
-        """Set R, take W as centre, and return the weights that belong to the same dual variables."""
+        """Set R, take W as centre, and return the weights that belong to the same dual variables, as a new array."""
         pull = self.pull(W)
         self.total = total
         self.start(W)
@@ -113,6 +116,7 @@ class ProximalPoints:
         rate : float
             Fall of the logarithm of the gap in a pass, with the present R.
         factor : float
+            Factor above 1.
         W : array (n_columns, n_labels)
             Current weights.
 

@@ -66,7 +66,8 @@ class QuasiNewton:
     """Limited-memory quasi-Newton method, started and preconditioned by the mean quadratic model of the loss.
 
     It works on the weights while their rank is nearly full, and on factors U V' if many singular
-    values vanish. If the gap falls slowly, it takes Newton's direction.
+    values vanish. If the gap falls slowly, it takes Newton's direction. The settings affect the speed,
+    but not the validity of the gap.
     `python -m studies.benchmarks.ablation` prints the effect of each setting.
 
     Parameters
@@ -78,7 +79,7 @@ class QuasiNewton:
     diagonal_coupling : float, default=0.01
         Largest coupling of labels at which the first guess of the inverse Hessian is diagonal.
     smoothing_share : float, default=0.1
-        Share of the last gap for which the nuclear norm is smoothed, if this share is above the tolerance.
+        The nuclear norm is smoothed for a tolerance of this share of the last gap, but not below `tol`.
     low_rank : float, default=0.7
         The solver continues in factors if at most this share of the singular values is left; 0 for never.
     negligible : float, default=1e-3
@@ -131,6 +132,15 @@ class QuasiNewtonRun(Run):
     settings : QuasiNewton
     tol : float
     max_iter : int
+
+    Attributes
+    ----------
+    newton : NewtonDirection or None
+        Newton's direction while it is taken; None while the quasi-Newton direction is taken.
+    round_tol : float
+        Tolerance of the next round in factors; each round makes it smaller.
+    max_evaluations : float
+        Number of evaluations of the objective after which the run ends.
     """
 
     now: Iterate
@@ -216,9 +226,12 @@ class QuasiNewtonRun(Run):
         return np.inf if newton is None else newton.cost(self.objective, self.now)
 
     def is_slow(self) -> bool:
-        """Return whether dividing the gap by e takes more quasi-Newton steps than Newton's direction costs."""
+        """Return whether dividing the gap by e takes more quasi-Newton steps than Newton's direction costs.
+
+        The number of steps is estimated every five steps, from the last two thirds of the gaps.
+        """
         later = self.gaps[len(self.gaps) // 3 :]
-        # The gap falls in leaps: a few steps say nothing.
+        # The gap falls in leaps, so fewer than ten gaps do not show its rate.
         is_known = len(self.gaps) >= 10 and not len(self.gaps) % 5 and np.isfinite(later[0])
         if self.newton is not None or not is_known:
             return False
@@ -226,7 +239,7 @@ class QuasiNewtonRun(Run):
         return bool(steps > self.newton_cost())
 
     def has_stalled(self) -> bool:
-        """Return whether the gap has hardly fallen in ten steps."""
+        """Return whether the gap has fallen by less than 3 % in ten steps."""
         return len(self.gaps) > 10 and self.gaps[-1] > 0.97 * self.gaps[-11]
 
     def is_factored_round_due(self) -> bool:
@@ -253,7 +266,8 @@ class QuasiNewtonRun(Run):
     def truncate_singular_values(self) -> None:
         """Drop singular values that vanish, or all of them.
 
-        That may cost a tenth of `tol`, and must not cost the certificate.
+        The objective may rise by a tenth of `tol` times the lower bound. A gap of at most `tol` stays
+        at most `tol`.
         """
         objective, W, bound = self.objective, self.now.W, self.bound.value
         if self.now.nuclear is None:

@@ -53,7 +53,9 @@ class SolverRule:
     The quasi-Newton solver serves all other objectives. It also serves dense data with no more
     columns than rows and a weak ridge, because the eigenvectors of the columns then give a good
     model of the loss. A kernel matrix that is too large to be decomposed is always left to dual
-    ascent. `python -m studies.benchmarks.text` prints the times of dual ascent on text,
+    ascent. A wrong choice costs time, but the gap is certified in any case.
+
+    `python -m studies.benchmarks.text` prints the times of dual ascent on text,
     `python -m studies.benchmarks.kernel_rows` the times with kernels, and
     `python -m studies.benchmarks.solver` the times on problems of all kinds.
 
@@ -194,7 +196,7 @@ class Certifier:
         ----------
         objective : Objective
         result : SolverResult
-            Its weights are set to None if the coefficients are the same numbers.
+            It is changed: its weights become None if they can be computed from the coefficients.
 
         Returns
         -------
@@ -292,7 +294,7 @@ def solve_kernel(
     ----------
     solver : Solver
     K : array (n_samples, n_samples)
-        Kernel matrix.
+        Kernel matrix. It is not changed.
     low_rank : {"coefficients", "function"}
         Matrix that the nuclear norm applies to.
     ridge : float
@@ -326,7 +328,7 @@ def solve_kernel(
     ((2, 1), True)
     """
 
-    def pose(K_of_design: FloatArray) -> tuple[Objective, Certifier, Start]:
+    def prepare(K_of_design: FloatArray) -> tuple[Objective, Certifier, Start]:
         """Return the objective over the decomposition of a matrix, its certifier by K itself, and the first weights."""
         objective = objective_of(SpectralDesign(K_of_design, low_rank))
         weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
@@ -340,14 +342,14 @@ def solve_kernel(
     first = None
     may_be_single = len(K) >= SMALLEST_SINGLE_KERNEL and tol * ridge >= FINEST_SINGLE_TOL * np.trace(K)
     if may_be_single and low_rank == "coefficients" and isinstance(solver, QuasiNewton):
-        objective, certifier, weights = pose(K.astype(np.float32))
+        objective, certifier, weights = prepare(K.astype(np.float32))
         result = solver.solve(objective, start=weights, tol=SINGLE_TOL_SHARE * tol, max_iter=max_iter)
         first = certifier.certify(objective, result)
         if first.proof.gap <= tol:
             return first
         start = first.coefficients
         max_iter = max(max_iter - first.result.n_iter, 1)
-    solution = solve_and_certify(solver, *pose(K.copy()), tol, max_iter)
+    solution = solve_and_certify(solver, *prepare(K.copy()), tol, max_iter)
     return solution if first is None else solution.after(first)
 
 

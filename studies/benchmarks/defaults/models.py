@@ -134,7 +134,7 @@ def grid_points(rows):
     weights = {name: float(name.split()[0]) * (norm if name.endswith("ref") else 1) for name in NUCLEARS}
     axes = {"ridge": [each * unit for each in RIDGES], "ranking": RANKINGS, "nuclear": list(weights.values())}
     for place, solved in zip(grid(), solve_grid(problem, axes, GRID_TOL), strict=True):
-        scores = problem.score_matrix(rows.X_test, solved.design) @ solved.result.weights
+        scores = problem.matrix_of_rows(rows.X_test, solved.design) @ solved.result.weights
         facts = judged(rows.Y_test, scores, decision.relevant_labels(scores, never_empty))
         yield point(*place), facts | {"note": f"nuclear {weights[place[2]]:.4g}"}
 

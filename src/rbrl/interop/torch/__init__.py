@@ -177,7 +177,7 @@ class RBRLHead(nn.Linear):
             self.weight.copy_(torch.from_numpy(model.coef_.astype(dtype)))
             if self.bias is not None:
                 self.bias.copy_(torch.from_numpy(model.intercept_.astype(dtype)))
-        # The gap compares the lower bound of the optimum with the objective of the rounded weights of this layer.
+        # The gap compares the lower bound on the optimum with the objective of the rounded weights of this layer.
         self.objective_ = self._objective(rows, model.loss())
         self.gap_ = relative_gap(self.objective_, model.objective_ / (1 + model.gap_))
         self.rank_ = model.rank_
