@@ -25,7 +25,7 @@ from rbrl.decision import (
     relevant_labels,
     top_labels,
 )
-from rbrl.decision.thresholds import ideal_row_thresholds
+from rbrl.decision.rules import ideal_row_thresholds
 from rbrl.metrics import METRICS
 
 RULES = [

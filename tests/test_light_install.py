@@ -79,7 +79,7 @@ NEEDED = [
     ("data", "rbrl.datasets.catalogue()"),
     ("data", "rbrl.datasets.save_file(rbrl.datasets.Dataset(X, Y), 'a.parquet')"),
     ("dask", "from rbrl.out_of_core.sources import DaskBlocks; DaskBlocks([])"),
-    ("dask", "from rbrl.experiments.execute import _connect; _connect(None)"),
+    ("dask", "from rbrl.experiments.worker import _connect; _connect(None)"),
 ]
 
 

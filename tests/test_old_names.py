@@ -13,7 +13,6 @@ from rbrl._common import old_names
 PUBLIC = {
     "rbrl.estimators.binary_reductions": "BinaryRelevance CalibratedLabelRanking",
     "rbrl.estimators.cpnl": "CPNL",
-    "rbrl.estimators.ensembles": "EnsembleOfChains RAkEL",
     "rbrl.explanations": "Explanation LabelMap explain label_map",
     "rbrl.onnx": "to_onnx",
     "rbrl.report": """

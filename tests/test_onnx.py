@@ -49,7 +49,7 @@ from rbrl.decision import (
     ZeroThreshold,
 )
 from rbrl.exceptions import ExportError
-from rbrl.interop.onnx import graph as onnx_graph
+from rbrl.interop.onnx import operators
 
 pytest.importorskip("onnx", reason="needs the extra onnx")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -249,7 +249,7 @@ def test_more_refusals(monkeypatch):
     model = BRLClassifier().fit(X, Y)
     with pytest.raises(ValueError, match="dtype parameter of to_onnx must be one of 'float64', 'float32'"):
         to_onnx(model, dtype="half")
-    monkeypatch.setattr(onnx_graph, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(operators, "MAX_FILE_BYTES", 100)
     with pytest.raises(ExportError, match="at most 2 GB"):
         to_onnx(model)
 

@@ -4,14 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from rbrl.estimators import (
+    CPNL,
+    MLFE,
+    BinaryRelevance,
+    BRLClassifier,
+    CalibratedLabelRanking,
+    EnsembleOfChains,
+    LabelPowerset,
+    MLkNN,
+    RAkEL,
+    RBRLClassifier,
+)
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.chains import EnsembleOfChains
-from rbrl.estimators.ml_knn import MLkNN
-from rbrl.estimators.mlfe import MLFE
-from rbrl.estimators.powersets import LabelPowerset, RAkEL
-from rbrl.estimators.rbrl import CPNL, BRLClassifier, RBRLClassifier
-from rbrl.estimators.reductions import BinaryRelevance, CalibratedLabelRanking
-from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
+from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
 
 __all__ = ["METHODS", "REGISTRY", "Method"]
 

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, __version__, datasets
-from rbrl.datasets.catalogue import canonical_order, row_digests
+from rbrl.datasets.dataset import canonical_order, row_digests
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import SpectralDesign, eigen_design, with_constant
 from rbrl.problem.objective import Objective

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from rbrl.datasets import CARDS, Dataset, catalogue
-from rbrl.datasets.catalogue import canonical_order, content_hash, row_digests
 from rbrl.datasets.columns import NumberedNames
+from rbrl.datasets.dataset import canonical_order, content_hash, row_digests
 from rbrl.exceptions import DataFormatError
 
 from .examples import dense, small

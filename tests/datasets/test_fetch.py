@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rbrl import datasets
-from rbrl.datasets.catalogue import CARDS, Address, content_hash, row_digests
-from rbrl.datasets.load import DownloadError, fetch
+from rbrl.datasets.catalogue import CARDS, Address, DownloadError, fetch
+from rbrl.datasets.dataset import content_hash, row_digests
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 from .examples import assert_same, small

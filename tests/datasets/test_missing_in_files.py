@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from rbrl.datasets import Dataset, load_file, save_file
-from rbrl.datasets.catalogue import row_digests
+from rbrl.datasets.dataset import row_digests
 from rbrl.exceptions import DataFormatError
 
 from .examples import small

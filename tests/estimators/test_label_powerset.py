@@ -6,8 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from rbrl.estimators import LabelPowerset
-from rbrl.estimators.base_learners import compute_probabilities, fit_sharpness
-from rbrl.estimators.powersets import encode_sets
+from rbrl.estimators.base_learners import compute_probabilities, encode_sets, fit_sharpness
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from rbrl.estimators import LabelPowerset, RAkEL
-from rbrl.estimators.powersets import LISTED_SUBSETS, draw_distinct_subsets
+from rbrl.estimators.ensembles import LISTED_SUBSETS, draw_distinct_subsets
 
 
 @pytest.fixture

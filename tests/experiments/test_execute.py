@@ -17,7 +17,7 @@ from small_comparison import timeless
 from rbrl.datasets import load_file
 from rbrl.estimators import RBRLClassifier
 from rbrl.experiments import PlainProgress, Plan, PlanError, Progress, Store, execute
-from rbrl.experiments.progress import RichProgress
+from rbrl.experiments.execute import RichProgress
 from rbrl.experiments.worker import prepare
 from rbrl.metrics import evaluate
 from rbrl.splits import random_split

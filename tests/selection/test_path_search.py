@@ -17,9 +17,8 @@ from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
 from rbrl.registry import WEIGHTS
 from rbrl.selection import PathSearchCV, tune
-from rbrl.selection.grid_search import best_index, choose
+from rbrl.selection.grid_search import SOLVER_COLUMNS, best_index, best_point, choose, results_table
 from rbrl.selection.path import Scoring, _best_start, solve_grid
-from rbrl.selection.path_search import SOLVER_COLUMNS, best_point, results_table
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 GRID = {"ridges": [0.1, 1, 10], "rankings": [0.01, 1], "nuclears": [0.1, 3]}

@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from rbrl.selection.probabilities import Scores, fit_isotonic, fit_sigmoids
+from rbrl.selection.probabilities import fit_isotonic, fit_sigmoids
+from rbrl.selection.thresholds import Scores
 
 
 def drawn(rng, slopes, intercepts, n_rows, centre=0.0):

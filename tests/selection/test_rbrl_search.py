@@ -12,9 +12,7 @@ from rbrl import RBRLClassifier, RBRLClassifierCV
 from rbrl._common.progress import Lines, Models
 from rbrl.registry import WEIGHTS
 from rbrl.selection import PathSearchCV
-from rbrl.selection.path import Fold, Scoring, SearchData, solve_grid
-from rbrl.selection.path_search import Best
-from rbrl.selection.rbrl_search import SETTINGS, coarse_to_fine
+from rbrl.selection.path import SETTINGS, Best, Fold, Scoring, SearchData, coarse_to_fine, solve_grid
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 START = {"ridge": 1.0, "ranking": 1.0, "nuclear": 0.1}

@@ -16,7 +16,6 @@ from warnings import warn
 MODULES = {
     "rbrl.estimators.binary_reductions": ("rbrl.estimators.reductions",),
     "rbrl.estimators.cpnl": ("rbrl.estimators.rbrl",),
-    "rbrl.estimators.ensembles": ("rbrl.estimators.powersets", "rbrl.estimators.chains"),
     "rbrl.explanations": ("rbrl.inspection",),
     "rbrl.onnx": ("rbrl.interop.onnx",),
     "rbrl.report": (

@@ -201,9 +201,9 @@ class Source:
     def find_input_files(self) -> list[Path]:
         """Return the files that will be read; some of them may not exist."""
         from rbrl.datasets import open_shards
+        from rbrl.datasets.catalogue import find_files
         from rbrl.datasets.columns import xml_path
         from rbrl.datasets.formats.repository import PAIR_ENDING, label_file, pair_ending
-        from rbrl.datasets.load import find_files
 
         labels = self.options.get("labels")
         label_files = [Path(labels)] if isinstance(labels, str) else []

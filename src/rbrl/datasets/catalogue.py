@@ -1,47 +1,49 @@
 """The catalogue: a card for each of the paper's ten data sets, and for others that are often used.
 
-The cards are in `cards.toml`. Copies of the same data set differ in the order of rows, in storage and
-in number types. The *content* of a row is a string of little-endian 64-bit words: the number of its
-relevant labels, the number of its non-zero features, the indexes of both, and the values of these
-features as floats (all NaNs are equal). The *digest* of a row is the SHA-256 of its content. The
-canonical order sorts rows by digest. The content hash is the SHA-256 of the sizes followed by the
-sorted digests.
+The cards are in `cards.toml`. `load` finds a data set in a folder or downloads it, and checks its
+content with the content hash on the card.
 """
 
-import hashlib
+import difflib
+import json
+import os
+import time
 import tomllib
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from scipy import sparse
 
 from rbrl._common.environment import import_extra
-from rbrl._common.typing import Array, IntArray, MatrixLike
+from rbrl._common.frames import as_dense
+from rbrl._common.progress import bar, display_for
+from rbrl.datasets.dataset import Dataset, canonical_order, content_hash, row_digests
+from rbrl.datasets.files import load_file, save_file
+from rbrl.datasets.formats.table import join_parts
+from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
+
+WHOLE_SET_ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
+PART_ENDINGS = ("-train.arff", "-test.arff")
+MAX_DOWNLOAD_BYTES = 512 << 20
+MAX_DESCRIPTION_BYTES = 1 << 20
+DOWNLOAD_BLOCK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
     """Web address of a data set.
 
-    Parameters
-    ----------
-    urls : tuple of str
-        Addresses of ARFF files: the whole data set, or its training part and its test part.
-    labels : int
-        Label columns: the first n, or the last -n.
-    openml : bool, default=False
-        The address is that of OpenML's description (JSON), which has the address of the file.
-
-    Examples
-    --------
-    >>> Address(urls=("https://example.org/data.arff",), labels=-6).openml
-    False
+    The addresses are those of ARFF files: the whole data set, or its training part and its test
+    part. The label columns are the first n, or the last -n. With `openml`, the address is that of
+    OpenML's description (JSON), which has the address of the file.
     """
 
     urls: tuple[str, ...]
@@ -66,7 +68,7 @@ class Card:
     sparse : bool
         X is a sparse array.
     sha256 : str
-        Content hash, as defined at the top of this module.
+        Content hash, as defined in :mod:`rbrl.datasets.dataset`.
     source : str
         Authors of the data set, and where this version is from.
     licence : str
@@ -179,51 +181,198 @@ def _to_frame(cards: Collection[Card], keys: Iterable[str]) -> "pd.DataFrame":
     return pandas.DataFrame({key: [getattr(card, key) for card in cards] for key in keys}, index=names)
 
 
-def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
-    """Return the SHA-256 digest of the content of each row.
+class DownloadError(DatasetNotFoundError):
+    """Error of a download; the message has the address and the reason."""
+
+
+def load(name: str, data_home: str | Path | None = None, *, download: bool = True) -> Dataset:
+    """Load a data set of the catalogue, check its content, and put its rows into canonical order.
+
+    The data set is searched in `data_home`; for yeast, in the installed package river; in the folder
+    RBRL_DATA; in the cache; and at its web address.
 
     Parameters
     ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-        Features.
-    Y : ndarray or sparse array of shape (n_samples, n_labels), optional
-        Labels 0 and 1, or NaN for a missing label. Default: no labels.
+    name : str
+        Name of the data set, a key of `CARDS`.
+    data_home : path, optional
+        Folder with NAME.npz, or NAME.arff and NAME.xml, or NAME-train.arff, NAME-test.arff and
+        NAME.xml, or NAME.mat.
+    download : bool, default=True
+        Allow a download into the cache if no folder has the data set.
 
     Returns
     -------
-    ndarray of shape (n_samples, 4)
-        Digests as four big-endian words.
+    Dataset
+
+    Raises
+    ------
+    DatasetNotFoundError
+        The name is unknown, or the data set is not found. The message says which file to put where.
+    DataFormatError
+        The content of the file is not that of the data set.
+
+    Examples
+    --------
+    >>> from rbrl.datasets import load
+    >>> load("yeast").Y.shape
+    (2417, 14)
     """
-    features = _drop_zeros(X)
-    labels = _drop_zeros(sparse.csr_array((features.shape[0], 0)) if Y is None else Y)
-    values = features.data.astype("<f8")
-    values[np.isnan(values)] = np.nan
-    feature_index = features.indices.astype("<i8")
-    label_index = labels.indices.astype("<i8")
-    label_index = np.where(np.isnan(labels.data), -1 - label_index, label_index)  # tells missing from relevant labels
-    sizes = np.column_stack([np.diff(labels.indptr), np.diff(features.indptr)]).astype("<i8")
-    digests = bytearray()
-    for i in range(features.shape[0]):
-        row = slice(*features.indptr[i : i + 2])
-        relevant = label_index[slice(*labels.indptr[i : i + 2])]
-        content = (part.tobytes() for part in (sizes[i], relevant, feature_index[row], values[row]))
-        digests += hashlib.sha256(b"".join(content)).digest()
-    return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
+    if name not in CARDS:
+        close = difflib.get_close_matches(str(name), CARDS, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(sorted(CARDS))}."
+        raise DatasetNotFoundError(f"no data set is called {name!r}. {hint}")
+    card = CARDS[name]
+    if data_home is None and name == "yeast" and (path := find_yeast()):
+        return check_content(load_file(path, -card.n_labels), card, path)
+    folders = []
+    for folder in _search_folders(data_home):
+        folders.append(folder)
+        files, xml = find_files(folder, card.name)
+        if files:
+            default_labels = card.address.labels if card.address else -card.n_labels
+            return check_content(read_files(files, xml, default_labels), card, files[0])
+    reason = "it has no stable public address" if card.address is None else "downloads were not allowed"
+    if card.address and download:
+        try:
+            dataset = check_content(fetch(card), card, " and ".join(card.address.urls))
+        except DownloadError as error:
+            reason = str(error)
+        else:
+            cache_folder().mkdir(parents=True, exist_ok=True)
+            save_file(dataset, cache_folder() / f"{card.name}.npz")
+            return dataset
+    raise DatasetNotFoundError(
+        f"{card.name} is in none of {', '.join(map(str, folders))}, and {reason}. Put {card.name}.npz, or "
+        f"{card.name}.arff with {card.name}.xml, or {card.name}.mat into {folders[0]}, or into a folder that you name "
+        f"with data_home= or the environment variable RBRL_DATA. Source: {card.source}. {card.note}".rstrip()
+    )
 
 
-def canonical_order(digests: Array) -> IntArray:
-    """Return the permutation that sorts rows by digest; equal rows keep their order."""
-    return np.lexsort(digests.T[::-1])
+def _search_folders(data_home: str | Path | None) -> Iterator[Path]:
+    """Yield the folders to search; the cache comes last, since its location needs the package platformdirs."""
+    yield from (Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA")) if folder)
+    yield cache_folder()
 
 
-def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
-    """Return the hexadecimal content hash of rows with these digests, in any order."""
-    head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
-    return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
+def cache_folder() -> Path:
+    """Return the folder for downloads: RBRL_CACHE, or the user's cache folder."""
+    if cache := os.environ.get("RBRL_CACHE"):
+        return Path(cache)
+    platformdirs = import_extra("platformdirs", "data", "Loading a data set that is in no folder you named")
+    return Path(platformdirs.user_cache_dir("rbrl"))
 
 
-def _drop_zeros(A: Any) -> Any:
-    A = sparse.csr_array(A, copy=True)
-    A.sum_duplicates()
-    A.eliminate_zeros()
-    return A
+def check_content(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
+    """Return `dataset` in canonical order with its card; raise an error if the card has other content.
+
+    X becomes dense or sparse as the card says. `place` is the file or address, for messages.
+    """
+    found = (dataset.n_samples, dataset.n_features, dataset.n_labels)
+    if found != card.sizes:
+        sizes = f"(samples, features, labels) = {card.sizes}"
+        raise DataFormatError(f"{place}: {card.name} has {sizes}; this file has {found}.")
+    digests = row_digests(dataset.X, dataset.Y)
+    sha256 = content_hash(digests, card.n_features, card.n_labels)
+    if sha256 != card.sha256:
+        raise DataFormatError(
+            f"{place}: the sizes are those of {card.name} but the content is not: "
+            f"its hash is {sha256}, the card says {card.sha256}."
+        )
+    ordered = dataset.reorder(canonical_order(digests))
+    X = sparse.csr_array(ordered.X) if card.sparse else as_dense(ordered.X)
+    return replace(ordered, X=X, name=card.name, description=card.description, card=card)
+
+
+def find_files(folder: str | Path, name: str) -> tuple[list[Path], Path | None]:
+    """Return the files of a data set in a folder, and the XML file with its labels, or None.
+
+    There is one file, or a training and a test part, or no file. Upper and lower case do not matter,
+    nor `-` and `_`. The folder need not exist.
+    """
+    present = {path.name.lower(): path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
+    for spelling in dict.fromkeys([name, name.replace("_", "-")]):
+        xml = present.get(f"{spelling}.xml")
+        for ending in WHOLE_SET_ENDINGS:
+            if spelling + ending in present:
+                return [present[spelling + ending]], xml if "arff" in ending else None
+        if all(spelling + part in present for part in PART_ENDINGS):
+            return [present[spelling + part] for part in PART_ENDINGS], xml
+    return [], None
+
+
+def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) -> Dataset:
+    """Read the files of a data set; a training and a test part become the split "source".
+
+    `labels` is an XML file. `default_labels` is used if neither it nor the files declare labels.
+    """
+    datasets = [load_file(path, labels, default_labels=default_labels) for path in paths]
+    if len(datasets) == 1:
+        return datasets[0]
+    X, Y, splits = join_parts(*((part.X, part.Y) for part in datasets))
+    return replace(datasets[0], X=X, Y=Y, name="data", splits=splits)
+
+
+def find_yeast() -> Path | None:
+    """Return the path of the yeast file in the package river, or None if there is none."""
+    spec = find_spec("river")  # does not import the package
+    folders = spec.submodule_search_locations if spec else None
+    paths = [Path(folder, "datasets", "yeast.csv.gz") for folder in folders or ()]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes: int = MAX_DOWNLOAD_BYTES) -> Dataset:
+    """Download a data set and return it; no file is kept. A terminal shows a progress bar.
+
+    The card has an address. `timeout` is the longest time without new bytes and `deadline` the
+    longest time for a file, both in seconds.
+    """
+    assert card.address is not None
+    urls = card.address.urls
+    with TemporaryDirectory(prefix="rbrl-") as folder:
+        if card.address.openml:
+            description = Path(folder, "description.json")
+            _download(urls[0], description, timeout, deadline, MAX_DESCRIPTION_BYTES)
+            urls = (_parse_description(urls[0], description),)
+        paths = [Path(folder, f"{card.name}-{i}.arff") for i in range(len(urls))]
+        for url, path in zip(urls, paths):
+            _download(url, path, timeout, deadline, max_bytes)
+        return read_files(paths, None, card.address.labels)
+
+
+def _download(url: str, path: Path, timeout: float, deadline: float, max_bytes: int) -> None:
+    requests = import_extra("requests", "data", "Downloading a data set")
+    end = time.monotonic() + deadline
+    display = display_for(verbose=False)
+    n_bytes = 0
+    n_expected = 0
+
+    def draw() -> "Table":
+        return bar(n_bytes, max(n_expected, n_bytes), path.name)
+
+    try:
+        with requests.get(url, stream=True, timeout=timeout) as response, path.open("wb") as file:
+            response.raise_for_status()
+            n_expected = int(response.headers.get("Content-Length", 0))
+            for block in response.iter_content(DOWNLOAD_BLOCK_BYTES):
+                n_bytes += file.write(block)
+                if n_bytes > max_bytes:
+                    raise DownloadError(f"{url} is larger than {max_bytes} bytes")
+                if time.monotonic() > end:
+                    raise DownloadError(f"{url} sent only {n_bytes} bytes within the time allowed")
+                display.view(draw)
+    except (requests.RequestException, ValueError, OSError) as error:
+        raise DownloadError(f"download from {url} failed: {error}") from error
+    finally:
+        display.close()
+
+
+def _parse_description(url: str, description: Path) -> str:
+    """Return the address of the data file in OpenML's description."""
+    try:
+        found = json.loads(description.read_bytes())["data_set_description"]["url"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DownloadError(f"{url} did not answer with OpenML's description of a data set: {error!r}") from error
+    if not str(found).startswith(("https://", "http://")):
+        raise DownloadError(f"{url} names the file {found!r}, which is not a web address")
+    return str(found)

@@ -1,17 +1,27 @@
-"""`Dataset`: features, labels, the names of both, and the splits that the source provides."""
+"""`Dataset`: features, labels, the names of both, and the splits that the source provides.
 
+Copies of the same data set differ in the order of rows, in storage and in number types. The *content*
+of a row is a string of little-endian 64-bit words: the number of its relevant labels, the number of
+its non-zero features, the indexes of both, and the values of these features as floats (all NaNs are
+equal). The *digest* of a row is the SHA-256 of its content. The canonical order sorts rows by digest.
+The content hash is the SHA-256 of the sizes followed by the sorted digests.
+"""
+
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.frames import check_same_rows, fill_masked_entries
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
-from rbrl.datasets.catalogue import Card, canonical_order, row_digests
 from rbrl.datasets.columns import NAME_PREFIXES, Columns, NumberedNames, match_names
 from rbrl.exceptions import DataFormatError
+
+if TYPE_CHECKING:
+    from rbrl.datasets.catalogue import Card
 
 Split = tuple[IntArray, IntArray]
 
@@ -98,7 +108,7 @@ class Dataset:
     description: str
     splits: Mapping[str, Split]
     categorical_index: IntArray
-    card: Card | None
+    card: "Card | None"
     first_feature: int | None
     first_label: int | None
     ignored: Sequence[str]
@@ -108,7 +118,7 @@ class Dataset:
         self, X: MatrixLike, Y: MatrixLike, feature_names: Iterable[object] | None = None,
         label_names: Iterable[object] | None = None, name: str = "data", description: str = "",
         splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None, categorical_index: ArrayLike = (),
-        card: Card | None = None, first_feature: int | None = None, first_label: int | None = None,
+        card: "Card | None" = None, first_feature: int | None = None, first_label: int | None = None,
         ignored: Sequence[str] = (), label_words: Mapping[str, int] | None = None,
     ):  # fmt: skip
         check_same_rows(X=X, Y=Y)
@@ -392,3 +402,43 @@ def _check_indexes(what: str, given: ArrayLike, stop: int) -> IntArray:
 def _shorten(names: Sequence[str], limit: int = 6) -> str:
     shown = ", ".join(names[:limit])
     return shown + (f", … ({len(names)})" if len(names) > limit else "")
+
+
+def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
+    """Return the SHA-256 digest of the content of each row, as four big-endian words.
+
+    The labels are 0 and 1, or NaN for a missing label; None means no labels.
+    """
+    features = _drop_zeros(X)
+    labels = _drop_zeros(sparse.csr_array((features.shape[0], 0)) if Y is None else Y)
+    values = features.data.astype("<f8")
+    values[np.isnan(values)] = np.nan
+    feature_index = features.indices.astype("<i8")
+    label_index = labels.indices.astype("<i8")
+    label_index = np.where(np.isnan(labels.data), -1 - label_index, label_index)  # tells missing from relevant labels
+    sizes = np.column_stack([np.diff(labels.indptr), np.diff(features.indptr)]).astype("<i8")
+    digests = bytearray()
+    for i in range(features.shape[0]):
+        row = slice(*features.indptr[i : i + 2])
+        relevant = label_index[slice(*labels.indptr[i : i + 2])]
+        content = (part.tobytes() for part in (sizes[i], relevant, feature_index[row], values[row]))
+        digests += hashlib.sha256(b"".join(content)).digest()
+    return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
+
+
+def canonical_order(digests: Array) -> IntArray:
+    """Return the permutation that sorts rows by digest; equal rows keep their order."""
+    return np.lexsort(digests.T[::-1])
+
+
+def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
+    """Return the hexadecimal content hash of rows with these digests, in any order."""
+    head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
+    return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
+
+
+def _drop_zeros(A: Any) -> Any:
+    A = sparse.csr_array(A, copy=True)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    return A

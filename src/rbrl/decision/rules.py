@@ -17,6 +17,8 @@ from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArra
 # smaller, because a fill departs from scikit-learn's rule that the labels are the positive scores:
 # scikit-learn's check of this rule has one empty sample in 42.
 LARGEST_EMPTY_SHARE = 0.02
+# Distance of the outer candidates of a sample's threshold from its lowest and its highest score.
+_OUTER_DISTANCE = 0.1
 
 
 def relevant_labels(scores: MatrixLike, never_empty: bool = False) -> BoolArray:
@@ -51,19 +53,8 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
     """Give each sample without labels its best-scored label, the first one on ties.
 
     Use this function for labels that are not the positive scores, such as those of another
-    classifier. For positive scores, use :func:`relevant_labels` with ``never_empty=True``.
-
-    Parameters
-    ----------
-    labels : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted labels, 0/1, -1/+1 or bool; not modified.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Scores that determine the best label.
-
-    Returns
-    -------
-    array
-        Labels in the same coding.
+    classifier. For positive scores, use :func:`relevant_labels` with ``never_empty=True``. The
+    labels are 0/1, -1/+1 or bool, and are not modified; the result has the same coding.
 
     Examples
     --------
@@ -88,20 +79,10 @@ def _fill_empty(labels: Array, scores: FloatArray) -> None:
 
 
 def empty_share(Y: MatrixLike, weights: ArrayLike | None = None) -> float:
-    """Compute the share of the samples that have no relevant label.
+    """Compute the share of the samples that have no relevant label; 0 if no sample counts.
 
-    Parameters
-    ----------
-    Y : array or sparse matrix, shape (n_samples, n_labels)
-        Labels, 0/1 or -1/+1; NaN for a missing label. A sample whose labels are all missing does
-        not count.
-    weights : array, shape (n_samples,), default=None
-        Weights of the samples.
-
-    Returns
-    -------
-    float
-        Number between 0 and 1; 0 if no sample counts.
+    The labels are 0/1 or -1/+1, and NaN for a missing label. A sample whose labels are all missing
+    does not count.
 
     Examples
     --------
@@ -119,15 +100,7 @@ def empty_share(Y: MatrixLike, weights: ArrayLike | None = None) -> float:
 def filling_pays(share: float) -> bool:
     """Return the meaning of ``non_empty="auto"``: True fills the predictions without a label.
 
-    Parameters
-    ----------
-    share : float
-        Share of the training samples that have no label; see :func:`empty_share`.
-
-    Returns
-    -------
-    bool
-        True if the share is at most 2 %.
+    The share is that of the training samples without a label; see :func:`empty_share`.
 
     Examples
     --------
@@ -139,19 +112,9 @@ def filling_pays(share: float) -> bool:
 
 
 def top_labels(scores: MatrixLike, k: int) -> tuple[IntArray, FloatArray]:
-    """Return the k labels with the highest scores of every sample, the best label first.
+    """Return the columns and the scores of the k best labels of every sample, the best one first.
 
-    Parameters
-    ----------
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-    k : int
-        Number of labels, between 1 and n_labels.
-
-    Returns
-    -------
-    labels : array of int, shape (n_samples, k)
-        Columns of the labels; of equal scores the first column comes first.
-    scores : array, shape (n_samples, k)
+    Both arrays have the shape (n_samples, k). Of equal scores the first column comes first.
 
     Examples
     --------
@@ -195,10 +158,57 @@ def as_labels(Y: MatrixLike, scores: FloatArray) -> tuple[BoolArray, BoolArray]:
     return labels > 0, known
 
 
+def row_weights(sample_weight: ArrayLike | None, F: FloatArray) -> FloatArray:
+    weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != F.shape[:1]:
+        raise ValueError(
+            f"sample_weight must have a weight for each of the {len(F)} samples. Got shape {weights.shape}."
+        )
+    return weights
+
+
 def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
     """Make exactly the chosen scores positive; move no score further than across zero."""
     scores = np.where(chosen & (scores <= 0), np.finfo(scores.dtype).tiny, scores)
     return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
+
+
+def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle") -> FloatArray:
+    """Return the threshold of each sample that makes the fewest errors; NaN without known labels.
+
+    Every gap between neighbouring scores, and the two outer sides, is a candidate. Its threshold is
+    the middle of the gap, or lies 0.1 beyond the outermost score. Of several best gaps, the rule
+    "middle" takes the widest one, and an outer side only if no other is best. The rule "smallest"
+    takes the lowest one, and counts tied scores as a gap.
+    """
+    if rule not in ("middle", "smallest"):
+        raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
+    F = as_scores(scores)
+    T, known = as_labels(Y, F)
+    if not known.all():
+        rows = [(f[None, k], t[None, k]) for f, t, k in zip(F, T, known)]
+        return np.array([ideal_row_thresholds(f, t, rule)[0] if f.size else np.nan for f, t in rows])
+    order = np.argsort(F, axis=1, kind="stable")
+    rising = np.take_along_axis(F, order, axis=1)
+    # Errors of a threshold below the j-th score: relevant labels below it, irrelevant ones above.
+    relevant_below = np.pad(np.cumsum(np.take_along_axis(T, order, axis=1), axis=1), ((0, 0), (1, 0)))
+    irrelevant_below = np.arange(F.shape[1] + 1) - relevant_below
+    errors = relevant_below + irrelevant_below[:, -1:] - irrelevant_below
+    gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))
+    middles = (rising[:, 1:] + rising[:, :-1]) / 2
+    candidates = np.hstack([rising[:, :1] - _OUTER_DISTANCE, middles, rising[:, -1:] + _OUTER_DISTANCE])
+    return candidates[np.arange(len(F)), gap]
+
+
+def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
+    """Return the index of the widest gap with the fewest errors.
+
+    Tied scores are not a gap, and an outer side is the narrowest gap.
+    """
+    is_gap = np.pad(width > 0, ((0, 0), (1, 1)), constant_values=True)
+    errors = np.where(is_gap, errors, errors.shape[1])
+    best = errors == errors.min(axis=1, keepdims=True)
+    return np.argmax(np.where(best, np.pad(width, ((0, 0), (1, 1))), -1.0), axis=1)
 
 
 class DecisionRule(Estimator, ABC):

@@ -14,8 +14,16 @@ from typing import Protocol, Self, TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
-from rbrl.decision.rules import DecisionRule, as_labels, as_scores, make_positive, relevant_labels
+from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, MatrixLike
+from rbrl.decision.rules import (
+    DecisionRule,
+    as_labels,
+    as_scores,
+    ideal_row_thresholds,
+    make_positive,
+    relevant_labels,
+    row_weights,
+)
 
 # Metrics whose best threshold is found exactly, with one threshold for all labels or one for each
 # label, and the criterion that finds it.
@@ -26,8 +34,6 @@ _EXACT_LABEL = {"hamming_loss": "errors", "f1_macro": "f1", "f1_weighted": "f1"}
 _N_GLOBAL_CANDIDATES = 100
 _N_LABEL_CANDIDATES = 20
 _N_ROUNDS = 2
-# Distance of the outer candidates of a sample's threshold from its lowest and its highest score.
-_OUTER_DISTANCE = 0.1
 
 
 class LabelMetric(Protocol):
@@ -98,9 +104,8 @@ class GlobalThreshold(DecisionRule):
         self
         """
         self.threshold_ = best_global_threshold(
-            scores, Y, self.metric, self.start, sample_weight=sample_weight,
-            never_empty=self.never_empty,
-        )  # fmt: skip
+            scores, Y, self.metric, self.start, sample_weight=sample_weight, never_empty=self.never_empty
+        )
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
@@ -194,10 +199,7 @@ class RowThreshold(DecisionRule):
         self.ties_relevant = ties_relevant
 
     def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the linear function to the best thresholds of the samples.
-
-        The parameters are those of :meth:`GlobalThreshold.fit`.
-        """
+        """Learn the function; the parameters are those of :meth:`GlobalThreshold.fit`."""
         F = as_scores(scores)
         T, known = as_labels(Y, F)
         has_pair = T.any(axis=1) & (known & ~T).any(axis=1)
@@ -206,7 +208,7 @@ class RowThreshold(DecisionRule):
                 "A row threshold is learned from samples with relevant and irrelevant labels. "
                 f"Got {len(F)} samples, none of which has both."
             )
-        weights = _row_weights(sample_weight, F)[has_pair]
+        weights = row_weights(sample_weight, F)[has_pair]
         F = F[has_pair]
         target = ideal_row_thresholds(F, np.where(known, T, np.nan)[has_pair], self.rule)
         # The data are centred, because rounding of a large common constant would hide differences.
@@ -225,52 +227,13 @@ class RowThreshold(DecisionRule):
         return make_positive(shifted, shifted >= 0) if self.ties_relevant else shifted
 
 
-def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle") -> FloatArray:
-    """Return the threshold of each sample that makes the fewest errors; NaN without known labels.
-
-    Every gap between neighbouring scores, and the two outer sides, is a candidate. Its threshold is
-    the middle of the gap, or lies 0.1 beyond the outermost score. Of several best gaps, the rule
-    "middle" takes the widest one, and an outer side only if no other is best. The rule "smallest"
-    takes the lowest one, and counts tied scores as a gap.
-    """
-    if rule not in ("middle", "smallest"):
-        raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
-    F = as_scores(scores)
-    T, known = as_labels(Y, F)
-    if not known.all():
-        rows = [(f[None, k], t[None, k]) for f, t, k in zip(F, T, known)]
-        return np.array([ideal_row_thresholds(f, t, rule)[0] if f.size else np.nan for f, t in rows])
-    order = np.argsort(F, axis=1, kind="stable")
-    rising = np.take_along_axis(F, order, axis=1)
-    # Errors of a threshold below the j-th score: relevant labels below it, irrelevant ones above.
-    relevant_below = np.pad(np.cumsum(np.take_along_axis(T, order, axis=1), axis=1), ((0, 0), (1, 0)))
-    irrelevant_below = np.arange(F.shape[1] + 1) - relevant_below
-    errors = relevant_below + irrelevant_below[:, -1:] - irrelevant_below
-    gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))
-    middles = (rising[:, 1:] + rising[:, :-1]) / 2
-    candidates = np.hstack([rising[:, :1] - _OUTER_DISTANCE, middles, rising[:, -1:] + _OUTER_DISTANCE])
-    return candidates[np.arange(len(F)), gap]
-
-
-def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
-    """Return the index of the widest gap with the fewest errors.
-
-    Tied scores are not a gap, and an outer side is the narrowest gap.
-    """
-    is_gap = np.pad(width > 0, ((0, 0), (1, 1)), constant_values=True)
-    errors = np.where(is_gap, errors, errors.shape[1])
-    best = errors == errors.min(axis=1, keepdims=True)
-    return np.argmax(np.where(best, np.pad(width, ((0, 0), (1, 1))), -1.0), axis=1)
-
-
 def best_global_threshold(
     scores: MatrixLike, Y: MatrixLike, metric: ThresholdMetric = "f1_micro", start: float = 0.0, *,
     sample_weight: ArrayLike | None = None, never_empty: bool = False,
 ) -> float:  # fmt: skip
     """Find the threshold for all labels that is best for a metric; see :class:`GlobalThreshold`.
 
-    Of equally good thresholds, the nearest to `start` is returned. For a metric that is not
-    optimised exactly, 100 thresholds are tried, spread evenly over the sorted scores.
+    Of equally good thresholds, the nearest to `start` is returned.
     """
     F = as_scores(scores)
     T, known = as_labels(Y, F)
@@ -281,7 +244,7 @@ def best_global_threshold(
         candidates = _candidates(F[known], start, _N_GLOBAL_CANDIDATES)
         predicted = (relevant_labels(F - threshold, never_empty) for threshold in candidates)
         return _nearest_best(candidates, [_value(criterion, T, known, labels) for labels in predicted], start)
-    weights = _row_weights(sample_weight, F)
+    weights = row_weights(sample_weight, F)
     if criterion == "rows":
         return _best_threshold(*_sample_f1_curve(F, T, known, weights, never_empty), start)
     weights = np.broadcast_to(weights[:, None], F.shape)
@@ -300,15 +263,14 @@ def best_label_thresholds(
     """Find the threshold of each label that is best for a metric; see :class:`LabelThresholds`.
 
     Of equally good thresholds, the nearest to `start` is returned. A metric that is not optimised
-    exactly is improved one label after the other, with 20 thresholds each, in two rounds. This
-    finds a local optimum.
+    exactly is improved one label after the other, with 20 thresholds each, in two rounds.
     """
     F = as_scores(scores)
     T, known = as_labels(Y, F)
     criterion = _check_metric(metric, _EXACT_LABEL, sample_weight)
     if not isinstance(criterion, str):
         return _improve_label_by_label(F, T, known, criterion, start)
-    w = _row_weights(sample_weight, F)
+    w = row_weights(sample_weight, F)
     curves = (_curve(f[k], t[k], w[k], criterion) for f, t, k in zip(F.T, T.T, known.T))
     return np.array([_best_threshold(*curve, start) for curve in curves])
 
@@ -352,15 +314,6 @@ def _check_metric(metric: ThresholdMetric, exact: dict[str, str], sample_weight:
             "leave sample_weight out, or choose one of these."
         )
     return criterion
-
-
-def _row_weights(sample_weight: ArrayLike | None, F: FloatArray) -> FloatArray:
-    weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != F.shape[:1]:
-        raise ValueError(
-            f"sample_weight must have a weight for each of the {len(F)} samples. Got shape {weights.shape}."
-        )
-    return weights
 
 
 def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolArray) -> float:

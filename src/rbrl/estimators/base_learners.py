@@ -1,4 +1,4 @@
-"""Base learners of the reductions: their construction, fits, scores and probabilities."""
+"""Base learners of the reductions: two-class learners, label powersets, and chains."""
 
 import warnings
 from dataclasses import dataclass
@@ -10,12 +10,14 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import log_softmax, softmax
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import users_level
-from rbrl._common.typing import FloatArray, IntArray, Matrix
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
 
 # A classifier of scikit-learn, which has no type annotations.
 Learner: TypeAlias = Any
@@ -23,6 +25,8 @@ Learner: TypeAlias = Any
 RandomSource: TypeAlias = int | np.random.RandomState | None
 # Range of the factor of scores in soft votes: from nearly equal probabilities to hard votes.
 SHARPNESS_RANGE = (1e-2, 1e3)
+# Number of rows to fit the sharpness to: enough for one number, and cheap compared to the fit of a learner.
+ROWS_FOR_SHARPNESS = 1000
 
 
 @dataclass(frozen=True)
@@ -41,32 +45,14 @@ class Inputs:
     pairwise: bool = False
 
     def take(self, rows: IntArray | None) -> Matrix:
-        """Return some of the training rows, or for None all rows without a copy.
-
-        Parameters
-        ----------
-        rows : array of int or None
-
-        Returns
-        -------
-        array or sparse matrix
-        """
+        """Return some of the training rows, or for None all rows without a copy."""
         if rows is None:
             return self.matrix
         return self.matrix[np.ix_(rows, rows)] if self.pairwise else self.matrix[rows]
 
 
 def to_liblinear_rows(X: Matrix) -> Matrix:
-    """Convert rows to the types of LIBLINEAR, so that the fits need not convert them again; X itself if it has them.
-
-    Parameters
-    ----------
-    X : array or sparse matrix (n_samples, n_features)
-
-    Returns
-    -------
-    array or sparse matrix of float64
-    """
+    """Convert rows to the types of LIBLINEAR, so that the fits need not convert them again."""
     X = X.astype(np.float64, copy=False)
     if isinstance(X, np.ndarray) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
@@ -77,60 +63,19 @@ def make_linear_svm(C: float, tol: float | None) -> LinearSVC:
     """Return LIBLINEAR's classifier with the L2-regularised squared hinge.
 
     It is solved in the primal, which is deterministic and needs no seed.
-
-    Parameters
-    ----------
-    C : float
-        Weight of the hinge.
-    tol : float or None
-        Stopping tolerance; None means the default of LIBLINEAR.
-
-    Returns
-    -------
-    LinearSVC
     """
     return LinearSVC(C=C, tol=1e-4 if tol is None else tol, dual=False)
 
 
 def make_kernel_svm(C: float, tol: float | None, **kernel: Any) -> SVC:
-    """Return LIBSVM's C-SVC, by default for a kernel matrix.
-
-    Parameters
-    ----------
-    C : float
-        Weight of the hinge.
-    tol : float or None
-        Stopping tolerance; None means the default of LIBSVM.
-    **kernel
-        Parameters of another kernel.
-
-    Returns
-    -------
-    SVC
-    """
+    """Return LIBSVM's C-SVC, by default for a kernel matrix."""
     return SVC(C=C, tol=1e-3 if tol is None else tol, **(kernel or {"kernel": "precomputed"}))
 
 
 def fit_learner(
     learner: Learner, inputs: Inputs, y: IntArray, weights: FloatArray | None = None, rows: IntArray | None = None
 ) -> Learner:
-    """Fit a new learner to the classes of some rows, and return this learner.
-
-    Parameters
-    ----------
-    learner : scikit-learn classifier
-    inputs : Inputs
-    y : array (n_samples,) of int
-        Classes of all rows.
-    weights : array (n_samples,), default=None
-        Weights of all rows.
-    rows : array of int, default=None
-        Rows to learn from; None means all rows.
-
-    Returns
-    -------
-    scikit-learn classifier, fitted
-    """
+    """Fit a new learner to the classes of some rows, or for None of all rows, and return it."""
     if rows is not None:
         y = y[rows]
         weights = None if weights is None else weights[rows]
@@ -256,17 +201,7 @@ def _reach_tolerance(
 
 
 def compute_margins(learner: Learner, matrix: Matrix) -> FloatArray:
-    """Return the scores of a fitted two-class learner; a positive score means its second class.
-
-    Parameters
-    ----------
-    learner : scikit-learn classifier, fitted
-    matrix : array or sparse matrix (n_rows, n_columns)
-
-    Returns
-    -------
-    array (n_rows,)
-    """
+    """Return the scores of a fitted two-class learner; a positive score means its second class."""
     if hasattr(learner, "decision_function"):
         return np.asarray(learner.decision_function(matrix))
     if hasattr(learner, "predict_proba"):
@@ -278,17 +213,6 @@ def compute_probabilities(learner: Learner, matrix: Matrix, sharpness: float = 1
     """Return the class probabilities of a fitted learner.
 
     For a learner without probabilities, they are the logistic or softmax function of its scores.
-
-    Parameters
-    ----------
-    learner : scikit-learn classifier, fitted
-    matrix : array or sparse matrix (n_rows, n_columns)
-    sharpness : float, default=1.0
-        Factor of the scores, as :func:`fit_sharpness` returns it.
-
-    Returns
-    -------
-    array (n_rows, n_classes)
     """
     if hasattr(learner, "predict_proba"):
         return learner.predict_proba(matrix)
@@ -306,21 +230,11 @@ def fit_sharpness(learner: Learner, matrix: Matrix, classes: IntArray) -> float:
 
     .. math:: \min_{t > 0} -\sum_i \log \operatorname{softmax}(t\, s_i)_{y_i}
 
-    Margins of an SVM are about as large for two classes as for two hundred. The softmax of such margins spreads the
-    probability over all classes, so that no class has a large one. The factor is the inverse of the temperature in
-    temperature scaling (Guo and others, ICML 2017).
-
-    Parameters
-    ----------
-    learner : scikit-learn classifier, fitted
-    matrix : array or sparse matrix (n_rows, n_columns)
-        Training rows; some of them are enough for one number.
-    classes : array (n_rows,)
-
-    Returns
-    -------
-    float
-        Factor of the scores; 1 for a learner with probabilities, or without scores.
+    Margins of an SVM are about as large for two classes as for two hundred. The softmax of such
+    margins spreads the probability over all classes, so that no class has a large one. The factor
+    is the inverse of the temperature in temperature scaling (Guo and others, ICML 2017). It is 1
+    for a learner with probabilities, or without scores. Some of the training rows are enough to fit
+    it.
     """
     if hasattr(learner, "predict_proba") or not hasattr(learner, "decision_function"):
         return 1.0
@@ -348,3 +262,96 @@ def get_tie_shift(votes: str, hard: float) -> float:
     It is `hard` for hard votes, and the smallest positive number for soft votes.
     """
     return hard if votes == "hard" else float(np.finfo(np.float64).tiny)
+
+
+def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
+    """Return the distinct rows of a boolean matrix, and the index of each row among them."""
+    packed = np.packbits(relevant, axis=1)
+    keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
+    _, first, code = np.unique(keys, return_index=True, return_inverse=True)
+    return relevant[first], code
+
+
+def fit_powerset(
+    learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None
+) -> tuple[BoolArray, Learner | None, float]:
+    """Fit a learner whose classes are the distinct label sets, the rows of a boolean matrix.
+
+    The learner is None if there is only one set. The last result is the factor of the learner's
+    scores in soft votes.
+    """
+    sets, code = encode_sets(relevant)
+    if len(sets) == 1:
+        return sets, None, 1.0
+    learner = fit_learner(learner, inputs, code, weights)
+    rows = np.unique(np.linspace(0, len(code) - 1, ROWS_FOR_SHARPNESS).astype(int))
+    return sets, learner, fit_sharpness(learner, inputs.matrix[rows], code[rows])
+
+
+def compute_powerset_votes(
+    sets: BoolArray, learner: Learner | None, matrix: Matrix, votes: str, sharpness: float = 1.0
+) -> FloatArray:
+    """Compute the vote (n_rows, n_labels) for each label from the results of :func:`fit_powerset`.
+
+    The vote "hard" is 1 for the labels of the predicted set. The vote "soft" is the probability of
+    all sets that contain the label.
+    """
+    if learner is None:
+        return np.broadcast_to(sets[0].astype(np.float64), (matrix.shape[0], sets.shape[1]))
+    if votes == "hard":
+        return sets[learner.predict(matrix)].astype(np.float64)
+    # Rounding may make a sum of probabilities larger than 1.
+    shares = compute_probabilities(learner, matrix, sharpness) @ sets[learner.classes_].astype(np.float64)
+    return np.minimum(shares, 1.0)
+
+
+def fit_chain(
+    learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None, order: IntArray,
+    rows: IntArray | None,
+) -> tuple[ClassifierChain | None, IntArray, FloatArray]:  # fmt: skip
+    """Return a chain over the labels that are not constant, these labels, and the constant votes."""
+    if rows is not None:
+        relevant = relevant[rows]
+        weights = None if weights is None else weights[rows]
+    constants = relevant[0].astype(np.float64)
+    labels = np.flatnonzero((relevant != relevant[0]).any(axis=0))
+    if not len(labels):
+        return None, labels, constants
+    place = {label: position for position, label in enumerate(labels)}
+    chain = ClassifierChain(clone(learner), order=[place[label] for label in order if label in place])
+    X = inputs.take(rows)
+    Y = relevant[:, labels].astype(np.int64)
+    # scikit-learn passes row weights to the learners of a chain only by metadata routing.
+    with config_context(assume_finite=True, enable_metadata_routing=weights is not None):
+        if weights is None:
+            chain.fit(X, Y)
+        else:
+            check_accepts_weights(chain.estimator)
+            chain.estimator.set_fit_request(sample_weight=True)
+            chain.fit(X, Y, sample_weight=weights)
+    return chain, labels, constants
+
+
+def compute_chain_votes(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:
+    """Return the votes of one chain for its labels, 0/1 or probabilities."""
+    learners = chain.estimators_
+    m = rows.shape[1]
+    # One product with the rows serves all linear learners: only the label columns change between them.
+    linear = all(isinstance(learner, LinearSVC) for learner in learners)
+    if linear:
+        coef = np.stack([learner.coef_[0, :m] for learner in learners])
+        scores = np.asarray(rows @ coef.T) + np.concatenate([learner.intercept_ for learner in learners])
+    predicted, shares = (np.zeros((rows.shape[0], len(learners))) for _ in range(2))
+    for step, learner in enumerate(learners):
+        before = predicted[:, :step]
+        if linear:
+            score = scores[:, step] + before @ learner.coef_[0, m:]
+            # LinearSVC predicts by the same rule.
+            predicted[:, step] = score > 0
+            shares[:, step] = logistic(score)
+            continue
+        extended = sparse.hstack([rows, before], format="csr") if sparse.issparse(rows) else np.hstack([rows, before])
+        predicted[:, step] = learner.predict(extended)
+        if soft:
+            shares[:, step] = compute_probabilities(learner, extended)[:, 1]
+    return (shares if soft else predicted)[:, np.argsort(chain.order_)]

@@ -43,23 +43,8 @@ class ReductionClassifier(MultiLabelClassifier):
     """A classifier made of base learners.
 
     A subclass defines ``_fit_learners(inputs, Y, weights)``, where all weights are positive, and
-    ``_scores(X)``. Its constructor names all parameters, as scikit-learn requires, and passes those of
-    the base learners to the constructor of this class.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier or None
-        Base learner in place of those that `kernel` chooses.
-    kernel : {"linear", "rbf"}
-        Base learner: LIBLINEAR on the features, or LIBSVM on one kernel matrix that all base learners
-        share.
-    C, gamma, tol : float
-        Weight of the hinge, width of the kernel and stopping tolerance of these base learners; `gamma`
-        and `tol` may be None.
-    non_empty : bool
-        If True, a row without a relevant label gets its best label.
-    label_names : sequence of str, default=None
-        Names of the labels.
+    ``_scores(X)``. Its constructor names all parameters, as scikit-learn requires, and passes those
+    of the base learners to the constructor of this class. :class:`BinaryRelevance` describes them.
     """
 
     decision_parameters = ("non_empty", "votes")

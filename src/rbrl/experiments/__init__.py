@@ -20,9 +20,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rbrl._common.environment import import_extra
-from rbrl.experiments.execute import execute
+from rbrl.experiments.execute import PlainProgress, execute
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.progress import PlainProgress, Progress
+from rbrl.experiments.runs import Progress
 from rbrl.experiments.store import Store
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ _LAZY_NAMES = {
     "rbrl.experiments.command": ("CommandClassifier",),
     "rbrl.experiments.comparison": ("Comparison", "Verdict", "compare", "rank_table", "verdict"),
     "rbrl.experiments.comparison_tables": ("all_tables", "datasets_table", "friedman_table", "ranks_table"),
-    "rbrl.experiments.execute": ("Summary",),
+    "rbrl.experiments.execute": ("RichProgress", "Summary", "progress_for"),
     "rbrl.experiments.page": ("Report", "write_page", "write_report"),
-    "rbrl.experiments.progress": ("RichProgress", "progress_for"),
     "rbrl.experiments.results": ("RUN_KEYS", "Results"),
     "rbrl.experiments.runs": ("expand", "machine"),
     "rbrl.experiments.specs": ("DatasetLoader", "Shelf"),

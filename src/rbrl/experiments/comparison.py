@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from rbrl.experiments import statistics
+from rbrl.experiments.ranks import FriedmanResult
 from rbrl.experiments.results import Results
-from rbrl.experiments.statistics import FriedmanResult, smallest_wilcoxon_p
+from rbrl.experiments.statistics import smallest_wilcoxon_p
 from rbrl.experiments.tables import best_of, join, p_text, spread
 from rbrl.metrics import Metric, get_metric
 

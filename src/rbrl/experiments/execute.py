@@ -1,32 +1,33 @@
-"""`execute`: do the runs of a plan that are not done yet, in this process, in others, or on a Dask cluster."""
+"""`execute`: do the runs of a plan that are not done yet, and show the progress as plain lines or as a live view."""
 
 from __future__ import annotations
 
-import os
 import time
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import AbstractContextManager, suppress
+from collections import defaultdict
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rbrl._common.checks import check_one_of, check_whole
-from rbrl._common.environment import import_extra
+from rbrl._common.progress import Display, Lines, Live, bar, display_for, duration
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import FoldResult, Outcome, Run, describe_changes, expand, find_missing_points
+from rbrl.experiments.runs import FoldResult, Outcome, Progress, Run, describe_changes, expand, find_missing_points
 from rbrl.experiments.specs import DatasetLoader
 from rbrl.experiments.store import Store
+from rbrl.metrics import get_metric
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.table import Table
+
+    from rbrl.experiments.worker import Serial
 
 # Seconds between two checks of the runs of another process.
 POLL_SECONDS = 0.5
 # Seconds between two checks for lost data of the running runs.
 DATA_CHECK_SECONDS = 5.0
-# Names of Dask's errors for a lost worker; the classes exist only if Dask is installed.
-DASK_WORKER_ERRORS = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
 
 class TuningFailed(RBRLError):
@@ -35,121 +36,6 @@ class TuningFailed(RBRLError):
 
 class WorkerLost(RBRLError):
     """A worker ended during a run."""
-
-
-class Serial(AbstractContextManager["Serial"]):
-    """Backend that does one run after the other in this process; base class of the other backends.
-
-    The end of its `with` block stops the workers; after an error, at once.
-    """
-
-    n_workers = 1
-
-    def submit(self, *arguments: Any) -> Future[Outcome]:
-        """Do a run, and return a future with its outcome; the arguments are those of `worker.work`."""
-        # Imported here, because a program that only reads a store needs no methods.
-        from rbrl.experiments.worker import work
-
-        future: Future[Outcome] = Future()
-        future.set_result(work(*arguments))
-        return future
-
-    def worker_lost(self) -> None:
-        """Forget the data that only a lost worker had, so that the next run sends it again."""
-
-    def is_data_lost(self, run: Future[Outcome]) -> bool:
-        """Return True if the data of a running run is lost, so that it would never end."""
-        return False
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-class Processes(Serial):
-    """Backend with worker processes on this machine (joblib's loky), which replaces dead ones."""
-
-    def __init__(self, n_workers: int) -> None:
-        self.n_workers = n_workers
-
-    def submit(self, *arguments: Any) -> Future[Outcome]:
-        """Send a run to a worker."""
-        from rbrl.experiments.worker import work_in_process
-
-        return self._executor().submit(work_in_process, *arguments)
-
-    def __exit__(self, *error: object) -> None:
-        self._executor().shutdown(wait=True, kill_workers=error[0] is not None)
-
-    def _executor(self) -> Any:
-        from joblib.externals.loky import get_reusable_executor
-
-        return get_reusable_executor(max_workers=self.n_workers)
-
-
-class Dask(Serial):
-    """Backend with the workers of a Dask cluster; each data set is sent to them once.
-
-    A `scheduler` of None means the current client, or else a new local cluster. One worker means
-    one for each thread of the cluster.
-    """
-
-    def __init__(self, scheduler: Any, n_workers: int) -> None:
-        self._client, self._is_own_client = _connect(scheduler)
-        self._executor = self._client.get_executor(pure=False)
-        self.n_workers = n_workers if n_workers > 1 else max(1, sum(self._client.nthreads().values()))
-        self._sent: dict[int, tuple[Any, Any]] = {}
-        self._needs: WeakKeyDictionary[Future[Outcome], Any] = WeakKeyDictionary()
-
-    def submit(self, *arguments: Any) -> Future[Outcome]:
-        """Send a run to the cluster."""
-        from rbrl.experiments.worker import work_in_process
-
-        run, X, Y, *rest = arguments
-        if id(X) not in self._sent:
-            # Keep X itself: otherwise other data could get its id.
-            self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
-        parts = self._sent[id(X)][1]
-        future: Future[Outcome] = self._executor.submit(work_in_process, run, *parts, *rest)
-        self._needs[future] = parts
-        return future
-
-    def worker_lost(self) -> None:
-        """Send the data again with the next run."""
-        self._sent = {}
-
-    def is_data_lost(self, run: Future[Outcome]) -> bool:
-        """Return True if no worker has the data any more.
-
-        Dask repeats a run whose worker was lost. If the data is lost as well, Dask waits for ever.
-        """
-        return any(part.status in ("lost", "cancelled") for part in self._needs[run])
-
-    def __exit__(self, *error: object) -> None:
-        self._sent = {}
-        self._executor.shutdown(wait=False)  # every run has ended, or its result is not needed
-        if self._is_own_client:
-            self._client.close()
-
-
-def _connect(scheduler: Any) -> tuple[Any, bool]:
-    """Return (client, True if it was made here)."""
-    distributed = import_extra("distributed", "dask", "backend='dask'")
-    if isinstance(scheduler, distributed.Client):
-        return scheduler, False
-    if scheduler is None:
-        with suppress(ValueError):
-            return distributed.default_client(), False
-    return distributed.Client(scheduler, set_as_default=False), True
-
-
-def _make_backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
-    """Return the backend for the arguments of `execute`."""
-    jobs = (os.cpu_count() or 1) if jobs == -1 else check_whole("jobs", jobs, 1)
-    if backend is None:
-        backend = "dask" if scheduler is not None else "processes" if jobs > 1 else "serial"
-    if check_one_of("backend", backend, ("serial", "processes", "dask")) == "dask":
-        return Dask(scheduler, jobs)
-    return Processes(jobs) if backend == "processes" else Serial()
 
 
 @dataclass
@@ -260,7 +146,7 @@ class Session:
             error = cancelled
         if error is None:
             return self._save(run, future.result())
-        if not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ not in DASK_WORKER_ERRORS:
+        if not self.backend.is_worker_lost(error):
             raise error
         self.backend.worker_lost()
         if run.key in self.lost:
@@ -286,29 +172,9 @@ class Session:
 class Summary:
     """Summary of a comparison.
 
-    Attributes
-    ----------
-    n_runs : int
-        Number of runs of the plan: n_done + n_reused + n_failed.
-    n_done, n_reused : int
-        Numbers of runs that were completed now, and before or by another process.
-    n_failed : int
-        Number of failed runs.
-    seconds : float
-        Time of the call.
-    notes : list of str
-        Sentences about runs that could not be reused.
-    failures : list of (dataset, method, split, error)
-        Failed runs.
-
-    Examples
-    --------
-    >>> from tempfile import mkdtemp
-    >>> from rbrl.experiments import Plan, execute
-    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
-    >>> summary = execute(plan, mkdtemp())
-    >>> summary.n_runs, summary.n_done, summary.n_reused, summary.failures
-    (1, 1, 0, [])
+    The plan has `n_runs` runs: `n_done` were completed now, `n_reused` before or by another
+    process, and `n_failed` failed. `seconds` is the time of the call. The notes are sentences about
+    runs that could not be reused. A failure has data set, method, split and error.
     """
 
     n_runs: int
@@ -370,13 +236,16 @@ def execute(
     >>> execute(plan, mkdtemp()).n_done
     1
     """
+    # Imported here, because a program that only reads a store needs no methods.
+    from rbrl.experiments.worker import make_backend
+
     start = time.perf_counter()
     progress = progress or Progress()
     plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
     store = store if isinstance(store, Store) else Store(Path(store))
     loader = DatasetLoader(plan.folder, data_home)
     runs = expand(plan, loader)
-    workers = _make_backend(backend, jobs, scheduler)
+    workers = make_backend(backend, jobs, scheduler)
     try:
         sizes = {data.name: loader.sizes(data) for data in plan.datasets if data.file is not None}
         before = store.begin(plan, runs, sizes)
@@ -397,3 +266,125 @@ def execute(
     finally:
         progress.closed()
         store.close()
+
+
+class ShownProgress(Progress):
+    """Progress on a display: a line for each run, or a live view of the means with notes and errors above it."""
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self._dataset = ""
+        self._n_new = 0
+        self._values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        self._running: list[str] = []
+
+    def planned(self, plan: Plan, n_runs: int, n_reused: int) -> None:
+        """Show the number of runs."""
+        self._metrics = [get_metric(name) for name in plan.metrics]
+        self._methods = [method.name for method in plan.methods]
+        self._n_runs = n_runs
+        self._n_done = n_reused
+        self._start = time.monotonic()
+        self.display.line(f"{n_runs} runs, {n_reused} of them done already")
+        self.display.view(self._view)
+
+    def noted(self, text: str) -> None:
+        """Show the note."""
+        self.display.line(text)
+        self.display.above(text, "yellow")
+
+    def started(self, run: Run) -> None:
+        """Show the run among the running ones."""
+        self._running.append(run.title)
+
+    def finished(self, run: Run, outcome: Outcome) -> None:
+        """Show the run and the time left."""
+        self._count(run, f"{outcome.tune_seconds + outcome.train_seconds + outcome.test_seconds:.1f} s")
+        for name, value in outcome.values.items():
+            self._values[run.dataset, run.method, name].append(value)
+
+    def failed(self, run: Run, outcome: Outcome) -> None:
+        """Show the error."""
+        error = " ".join(outcome.error.split())
+        self._count(run, f"FAILED: {error}")
+        self.display.above(f"{run.title}: {error}", "red")
+
+    def closed(self) -> None:
+        """Close the display."""
+        self.display.close()
+
+    def _count(self, run: Run, text: str) -> None:
+        self._n_done += 1
+        self._n_new += 1
+        self._dataset = run.dataset
+        if run.title in self._running:
+            self._running.remove(run.title)
+        self.display.line(f"[{self._n_done}/{self._n_runs}{self._time_left(', ')}] {run.title}: {text}")
+
+    def _time_left(self, prefix: str) -> str:
+        """Return the time left at the present pace, after a prefix; empty if unknown or if no run is left."""
+        n_left = self._n_runs - self._n_done
+        if self._n_new == 0 or n_left <= 0:
+            return ""
+        return f"{prefix}{duration((time.monotonic() - self._start) / self._n_new * n_left)} left"
+
+    def _view(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        done = f"{self._n_done} of {self._n_runs} runs{self._time_left(', about ')}"
+        head = bar(self._n_done, max(self._n_runs, 1), done, space=2)
+        running = Text("  ".join(self._running[:4]), style="dim", overflow="ellipsis", no_wrap=True)
+        return Group(*([self._table()] if self._dataset else []), head, running)
+
+    def _table(self) -> Table:
+        from rich.table import Table
+
+        table = Table(title=f"{self._dataset}, means so far", title_justify="left")
+        table.add_column("method")
+        for metric in self._metrics:
+            table.add_column(f"{metric.abbreviation} {metric.arrow}", justify="right")
+        for method in self._methods:
+            cells = [self._values.get((self._dataset, method, metric.name)) for metric in self._metrics]
+            table.add_row(method, *(f"{sum(cell) / len(cell):.4f}" if cell else "" for cell in cells))
+        return table
+
+
+class PlainProgress(ShownProgress):
+    """Progress as a line for each run, for logs and pipes.
+
+    Parameters
+    ----------
+    stream : text stream, default=sys.stderr
+        Stream for the lines.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments import PlainProgress, Plan, execute
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
+    >>> log = io.StringIO()
+    >>> execute(plan, mkdtemp(), progress=PlainProgress(log)).n_done
+    1
+    >>> "brl" in log.getvalue()
+    True
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(Lines(stream))
+
+
+class RichProgress(ShownProgress):
+    """Progress as a live view, with failures and notes above it.
+
+    The view is on the console, by default standard error.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        super().__init__(Live(console))
+
+
+def progress_for(stream: TextIO | None = None) -> Progress:
+    """Return a live view if the stream is a terminal, and plain lines otherwise."""
+    return ShownProgress(display_for(True, stream))

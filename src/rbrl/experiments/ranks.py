@@ -258,14 +258,7 @@ def _iman_davenport(total: int | None, n_datasets: int, n_methods: int) -> float
 class _NullDistribution(NamedTuple):
     """Distribution of the sum of squared rank sums if every order of the methods is equally likely.
 
-    Attributes
-    ----------
-    totals : array of int
-        Possible sums, ascending.
-    tails : array
-        Probability of each sum or a larger one.
-    source : {"exact", "permutation"}
-        Source of the probabilities.
+    The tail of a possible sum is the probability of this sum or a larger one.
     """
 
     totals: IntArray

@@ -1,4 +1,7 @@
-"""Runs of a plan; the identity of a run names everything that its result depends on, and nothing else."""
+"""Runs of a plan, their outcomes, and the listener for the events of a comparison.
+
+The identity of a run names everything that its result depends on, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -182,6 +185,39 @@ class Outcome:
         return bool(self.again) or retry_failed if self.status == "failed" else bool(self.lacks(run))
 
 
+class Progress:
+    """Listener for the events of a comparison.
+
+    Each method is called when its event happens, in the thread that called `execute`. Write a
+    subclass with the methods that you need; the others do nothing.
+
+    Examples
+    --------
+    >>> from rbrl.experiments import Progress
+    >>> class Failures(Progress):
+    ...     def failed(self, run, outcome):
+    ...         print(run.title, outcome.error)
+    """
+
+    def planned(self, plan: Plan, n_runs: int, n_reused: int) -> None:
+        """Handle the start of a plan with `n_runs` runs, of which `n_reused` are done already."""
+
+    def noted(self, text: str) -> None:
+        """Handle a note for the user."""
+
+    def started(self, run: Run) -> None:
+        """Handle the start of a run on a worker."""
+
+    def finished(self, run: Run, outcome: Outcome) -> None:
+        """Handle the end of a run whose result is in the store."""
+
+    def failed(self, run: Run, outcome: Outcome) -> None:
+        """Handle the failure of a run whose error is in the store."""
+
+    def closed(self) -> None:
+        """Handle the end of the comparison, complete or not."""
+
+
 def group_by_point(run: Run, folds: Iterable[FoldResult]) -> dict[str, dict[str, list[float]]]:
     """Return the values of each complete grid point of the run: by metric, a list over the folds."""
     by_fold: dict[str, dict[int, dict[str, float]]] = {point: {} for point in run.points}
@@ -204,18 +240,7 @@ def find_missing_points(run: Run, known: Iterable[FoldResult]) -> list[str]:
 
 @cache
 def machine() -> str:
-    """Return the kind of machine and the versions of packages, but not the name of the machine.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from rbrl.experiments import machine
-    >>> machine().split(", ")[3].split()[0]
-    'NumPy'
-    """
+    """Return the kind of machine and the versions of packages, but not the name of the machine."""
     kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     packages = {"NumPy": "numpy", "SciPy": "scipy", "scikit-learn": "scikit-learn"}
     return ", ".join([kind, *(f"{title} {version_of(name)}" for title, name in packages.items())])
@@ -225,24 +250,8 @@ def expand(plan: Plan, loader: DatasetLoader) -> list[Run]:
     """Return the runs of a plan, one data set after the other.
 
     A method that is tuned on the first split only gets a run there, even if the plan asks for other
-    splits only.
-
-    Parameters
-    ----------
-    plan : Plan
-        Plan of the comparison.
-    loader : DatasetLoader
-        Loader of the data sets.
-
-    Returns
-    -------
-    list of Run
-
-    Raises
-    ------
-    PlanError
-        A method or a parameter does not exist, a data set cannot be read, or a method cannot learn
-        with missing labels.
+    splits only. PlanError means that a method or a parameter does not exist, that a data set cannot
+    be read, or that a method cannot learn with missing labels.
 
     Examples
     --------

@@ -33,11 +33,6 @@ def range_sf(q: ArrayLike, n_variables: int) -> FloatArray:
 
     One of the variables is the smallest; the others lie within q above it. SciPy has this function
     in `scipy.stats`, which takes longer to import than all other modules that the tests need.
-
-    Examples
-    --------
-    >>> range_sf(2.0, n_variables=2).round(3)
-    np.float64(0.157)
     """
     within = ndtr(SMALLEST_VARIABLE + np.asarray(q, dtype=float)[..., None]) - ndtr(SMALLEST_VARIABLE)
     return np.clip(1 - n_variables * VARIABLE_STEP * (within ** (n_variables - 1) @ NORMAL_DENSITY), 0.0, 1.0)
@@ -84,13 +79,7 @@ def nemenyi_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> fl
 
 
 def nemenyi_decidable(n_methods: int, n_datasets: int, alpha: float = 0.05) -> bool:
-    """Return True if Nemenyi's test can find a difference: average ranks differ by n_methods - 1 at most.
-
-    Examples
-    --------
-    >>> nemenyi_decidable(n_methods=4, n_datasets=2), nemenyi_decidable(n_methods=4, n_datasets=3)
-    (False, True)
-    """
+    """Return True if Nemenyi's test can find a difference: average ranks differ by n_methods - 1 at most."""
     return nemenyi_distance(n_methods, n_datasets, alpha) <= n_methods - 1
 
 
@@ -181,11 +170,6 @@ def smallest_wilcoxon_p(n_datasets: int, n_methods: int = 2) -> float:
     """Return the smallest p-value of Wilcoxon's test after Holm's correction for all pairs of methods.
 
     It belongs to a method that is better than the other on every data set.
-
-    Examples
-    --------
-    >>> smallest_wilcoxon_p(n_datasets=5), smallest_wilcoxon_p(n_datasets=10, n_methods=9)
-    (0.0625, 0.0703125)
     """
     return min(1.0, n_methods * (n_methods - 1) / 2 * 2.0 ** (1 - n_datasets))
 
@@ -225,15 +209,7 @@ def rank_biserial(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 
 
 def median_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """Median over data sets of the difference of each pair of methods.
-
-    It is positive if the method of the row is better than the method of the column.
-
-    Examples
-    --------
-    >>> median_differences([[0.75, 0.5], [0.75, 0.5], [0.5, 1.0]], greater_is_better=True)[0, 1]
-    np.float64(0.25)
-    """
+    """Return the median difference of each pair of methods, positive if the first is better."""
     table = oriented_values(values, greater_is_better)
     return np.median(table[:, :, None] - table[:, None], axis=0)
 
@@ -269,11 +245,6 @@ def holm(p_values: ArrayLike) -> FloatArray:
     r"""Return p-values corrected by Holm's step-down procedure, in the same order.
 
     The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1) p_{(j)})`.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
-    [0.03, 0.06, 0.06]
     """
     raw = np.asarray(p_values, dtype=float)
     order = np.argsort(raw, kind="stable")
@@ -288,11 +259,6 @@ def groups(average_ranks: ArrayLike, different: ArrayLike) -> list[tuple[int, ..
     `different` says for each pair of methods whether they differ significantly. A group has at
     least two methods, the best first, and lies in no other group. Groups are the bars of a
     critical-difference diagram.
-
-    Examples
-    --------
-    >>> groups([2.5, 1.0, 2.0], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
-    [(1, 2), (2, 0)]
     """
     order = np.argsort(average_ranks, kind="stable")
     differ = np.asarray(different, dtype=bool)[np.ix_(order, order)]
@@ -311,12 +277,7 @@ def groups(average_ranks: ArrayLike, different: ArrayLike) -> list[tuple[int, ..
 def nemenyi_groups(average_ranks: ArrayLike, n_datasets: int, alpha: float = 0.05) -> list[tuple[int, ...]]:
     """Return the groups of methods whose average ranks lie within one critical distance.
 
-    There are no groups if the test cannot find any difference; see `nemenyi_decidable`.
-
-    Examples
-    --------
-    >>> nemenyi_groups([1.0, 2.0, 3.0, 6.0], n_datasets=5)
-    [(0, 1, 2)]
+    There are none if the test cannot find any difference; see `nemenyi_decidable`.
     """
     means = np.asarray(average_ranks, dtype=float)
     distance = nemenyi_distance(len(means), n_datasets, alpha)
@@ -325,17 +286,9 @@ def nemenyi_groups(average_ranks: ArrayLike, n_datasets: int, alpha: float = 0.0
 
 
 class SignedRankProbabilities(NamedTuple):
-    """Probabilities of the three answers for each pair of methods; they sum to 1.
+    """Probabilities, for each pair of methods, that the first is better, equivalent or worse.
 
-    Attributes
-    ----------
-    better : array, shape (n_methods, n_methods) or (n_methods,)
-        Probability that the method of the row, or the control, is better than the method of the
-        column by more than the region of equivalence.
-    equivalent : array of the same shape
-        Probability that the two methods are practically equal; 0 without a region of equivalence.
-    worse : array of the same shape
-        Probability that the method of the row, or the control, is worse.
+    They sum to 1. The shape is (n_methods, n_methods), or (n_methods,) with a control.
     """
 
     better: FloatArray

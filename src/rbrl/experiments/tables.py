@@ -59,22 +59,9 @@ PIPE_WIDTH = 10_000
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table.
+    """One cell of a table: its text, and the value by which a column is sorted.
 
-    Parameters
-    ----------
-    text : str
-        Text of the cell.
-    value : object
-        Value by which a column is sorted; a number for a cell with a number.
-    best : bool
-        True if the value is among the best of its row.
-
-    Examples
-    --------
-    >>> from rbrl.experiments.tables import Cell
-    >>> Cell("0.125*", 0.125).is_number, Cell("yeast").is_number
-    (True, False)
+    The value of a cell with a number is that number. The best values of a row are marked.
     """
 
     text: str
@@ -91,24 +78,9 @@ class Cell:
 class Table:
     """A table that can be written in every format of `FORMATS`.
 
-    Parameters
-    ----------
-    name : str
-        Name of the table's files, such as ``"average-ranks"``.
-    title : str
-        Title of the table.
-    columns : tuple of str
-        Titles of the columns.
-    rows : tuple of tuple of Cell
-        Cells of the table, row by row.
-    frame : DataFrame
-        Numbers of the table in full precision, one per row, for CSV and JSON.
-    n_keys : int, default=1
-        Number of leading columns that name the row.
-    n_foot : int, default=0
-        Number of rows at the end that summarise the others.
-    note : str
-        Note below the table.
+    The name is that of its files, such as "average-ranks". The frame has the numbers in full
+    precision, for CSV and JSON. The first `n_keys` columns name the row, and the last `n_foot` rows
+    summarise the others. The note stands below the table.
     """
 
     name: str

@@ -1,20 +1,28 @@
-"""Work of one run: split, standardise, tune, fit, test. A worker does not use the store."""
+"""Work of one run (split, standardise, tune, fit, test), and the backends whose workers do it.
+
+A worker does not use the store.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import warnings
 from collections.abc import Iterable, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from rbrl._common.environment import one_thread
+from rbrl._common.checks import check_one_of, check_whole
+from rbrl._common.environment import import_extra, one_thread
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
 from rbrl.experiments.command import CommandClassifier, processor_seconds
@@ -26,6 +34,9 @@ from rbrl.selection.grid_search import Predictions, predict_for_metrics
 from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 
 Grid: TypeAlias = dict[str, list[Any]]
+
+# Names of Dask's errors for a lost worker; the classes exist only if Dask is installed.
+DASK_WORKER_ERRORS = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
 
 def work(
@@ -144,24 +155,11 @@ def _evaluate(Y: Array, predicted: Predictions, run: Run) -> tuple[dict[str, flo
 
 
 class OtherRule:
-    """Run that differs from the current run only in its decision rule.
+    """Run that differs from the current run only in its decision rule, with its known tuning.
 
-    Parameters
-    ----------
-    run : Run
-        Run with the other rule.
-    known : list of FoldResult
-        Known results of its tuning.
-
-    Attributes
-    ----------
-    tuning : list of FoldResult
-        Further results of its tuning, from the fits of the current run.
-    parameters : dict
-        Parameters that make a fitted model follow this rule.
-    error : str
-        Error of the evaluation with this rule. The current run does not fail with it; the run with
-        the other rule must then do its own fits.
+    `tuning` has further results of its tuning, from the fits of the current run. `parameters` make
+    a fitted model follow this rule. `error` is the error of the evaluation with this rule. The
+    current run does not fail with it; the run with the other rule must then do its own fits.
     """
 
     def __init__(self, run: Run, known: list[FoldResult]) -> None:
@@ -260,3 +258,116 @@ def _read_folds(table: Any, grid: Grid, names: Iterable[str], metrics: Iterable[
         values = {metric: float(row[metric]) for metric in metrics}
         folds.append(FoldResult(json.dumps(point, sort_keys=True), int(row["fold"]), values, *measured))
     return folds
+
+
+class Serial(AbstractContextManager["Serial"]):
+    """Backend that does one run after the other in this process; base class of the other backends.
+
+    The end of its `with` block stops the workers; after an error, at once.
+    """
+
+    n_workers = 1
+
+    def submit(self, *arguments: Any) -> Future[Outcome]:
+        """Do a run, and return a future with its outcome; the arguments are those of `work`."""
+        future: Future[Outcome] = Future()
+        future.set_result(work(*arguments))
+        return future
+
+    def is_worker_lost(self, error: BaseException) -> bool:
+        """Return True for an error that means that a worker ended during a run."""
+        is_broken = isinstance(error, BrokenExecutor | CancelledError)
+        return is_broken or type(error).__name__ in DASK_WORKER_ERRORS
+
+    def worker_lost(self) -> None:
+        """Forget the data that only a lost worker had, so that the next run sends it again."""
+
+    def is_data_lost(self, run: Future[Outcome]) -> bool:
+        """Return True if the data of a running run is lost, so that it would never end."""
+        return False
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class Processes(Serial):
+    """Backend with worker processes on this machine (joblib's loky), which replaces dead ones."""
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+
+    def submit(self, *arguments: Any) -> Future[Outcome]:
+        """Send a run to a worker."""
+        return self._executor().submit(work_in_process, *arguments)
+
+    def __exit__(self, *error: object) -> None:
+        self._executor().shutdown(wait=True, kill_workers=error[0] is not None)
+
+    def _executor(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(max_workers=self.n_workers)
+
+
+class Dask(Serial):
+    """Backend with the workers of a Dask cluster; each data set is sent to them once.
+
+    A `scheduler` of None means the current client, or else a new local cluster. One worker means
+    one for each thread of the cluster.
+    """
+
+    def __init__(self, scheduler: Any, n_workers: int) -> None:
+        self._client, self._is_own_client = _connect(scheduler)
+        self._executor = self._client.get_executor(pure=False)
+        self.n_workers = n_workers if n_workers > 1 else max(1, sum(self._client.nthreads().values()))
+        self._sent: dict[int, tuple[Any, Any]] = {}
+        self._needs: WeakKeyDictionary[Future[Outcome], Any] = WeakKeyDictionary()
+
+    def submit(self, *arguments: Any) -> Future[Outcome]:
+        """Send a run to the cluster."""
+        run, X, Y, *rest = arguments
+        if id(X) not in self._sent:
+            # Keep X itself: otherwise other data could get its id.
+            self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
+        parts = self._sent[id(X)][1]
+        future: Future[Outcome] = self._executor.submit(work_in_process, run, *parts, *rest)
+        self._needs[future] = parts
+        return future
+
+    def worker_lost(self) -> None:
+        """Send the data again with the next run."""
+        self._sent = {}
+
+    def is_data_lost(self, run: Future[Outcome]) -> bool:
+        """Return True if no worker has the data any more.
+
+        Dask repeats a run whose worker was lost. If the data is lost as well, Dask waits for ever.
+        """
+        return any(part.status in ("lost", "cancelled") for part in self._needs[run])
+
+    def __exit__(self, *error: object) -> None:
+        self._sent = {}
+        self._executor.shutdown(wait=False)  # every run has ended, or its result is not needed
+        if self._is_own_client:
+            self._client.close()
+
+
+def _connect(scheduler: Any) -> tuple[Any, bool]:
+    """Return (client, True if it was made here)."""
+    distributed = import_extra("distributed", "dask", "backend='dask'")
+    if isinstance(scheduler, distributed.Client):
+        return scheduler, False
+    if scheduler is None:
+        with suppress(ValueError):
+            return distributed.default_client(), False
+    return distributed.Client(scheduler, set_as_default=False), True
+
+
+def make_backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
+    """Return the backend for the arguments of `execute`."""
+    jobs = (os.cpu_count() or 1) if jobs == -1 else check_whole("jobs", jobs, 1)
+    if backend is None:
+        backend = "dask" if scheduler is not None else "processes" if jobs > 1 else "serial"
+    if check_one_of("backend", backend, ("serial", "processes", "dask")) == "dask":
+        return Dask(scheduler, jobs)
+    return Processes(jobs) if backend == "processes" else Serial()

@@ -34,14 +34,9 @@ PROJECTIONS = (PCA, IncrementalPCA, FastICA, TruncatedSVD, GaussianRandomProject
 
 @dataclass(frozen=True)
 class Columns:
-    """One row between two steps of a pipeline.
+    """One row between two steps of a pipeline, with the names of its columns; a text has none.
 
-    Attributes
-    ----------
-    data : object
-        Row in a form that the next step accepts: a matrix, a frame, or a list of one text.
-    names : list of str or None
-        Names of the columns; None for a text.
+    The row has a form that the next step accepts: a matrix, a frame, or a list of one text.
     """
 
     data: Any
@@ -65,16 +60,9 @@ class Columns:
 class Terms:
     """Score as a sum of ``weights * (numbers - references)`` over some columns, and a constant.
 
-    Attributes
-    ----------
-    columns : array of int
-        Indices of the columns of the terms.
-    numbers, weights, references : array (n_terms,)
-        Values of the columns, and weights and references of the terms.
-    constant : float
-    is_linear : bool
-        True if `numbers` are the values of the columns. After a transformer that is not linear, the
-        terms belong to its columns, but not to the inputs of a projection.
+    The columns are indices, and all arrays have the shape (n_terms,). The terms are linear if the
+    numbers are the values of the columns. After a transformer that is not linear, they belong to
+    its columns, but not to the inputs of a projection.
     """
 
     columns: IntArray
@@ -89,14 +77,8 @@ class Terms:
 class NamedTerms:
     """Terms of a score with the names of their columns, or with the indices of training rows.
 
-    Attributes
-    ----------
-    names : list of str, or of int for training rows
-    values : array (n_terms,) of objects
-        Values of the columns.
-    references : array (n_terms,)
-        Values at which the terms are 0; NaN after a transformer that is not linear.
-    contributions : array (n_terms,)
+    All arrays have the shape (n_terms,). The terms are 0 at the references, which are NaN after a
+    transformer that is not linear.
     """
 
     names: list[Any]
@@ -267,16 +249,9 @@ def reject_model(model: Any, reason: str) -> NoReturn:
 class UnwrappedModel:
     """The classifier inside a fitted model, with the steps and rules around it.
 
-    Attributes
-    ----------
-    classifier : classifier
-        Innermost classifier, which has the coefficients.
-    steps : list of transformers
-        Transformers before the classifier.
-    tuned : list of (TunedThresholdClassifier, int)
-        Classifiers whose rules shift the scores, outermost first, and the number of steps before.
-    names : dict
-        The arrays ``feature_names_in_`` and ``label_names_`` of the outermost model that has them.
+    The classifier is the innermost one, which has the coefficients. `tuned` has the classifiers
+    whose rules shift the scores, outermost first, each with the number of steps before it. `names`
+    has the arrays ``feature_names_in_`` and ``label_names_`` of the outermost model that has them.
     """
 
     classifier: Any

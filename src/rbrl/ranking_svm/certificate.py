@@ -32,8 +32,8 @@ from scipy.sparse.csgraph import shortest_path
 from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows as loops
-from rbrl.ranking_svm.pairs import GramRows, HingePairs, Rows
-from rbrl.ranking_svm.pairwise_ascent import DualResult, Start, solve_pairs
+from rbrl.ranking_svm.pairs import DualResult, GramRows, HingePairs, Rows, Start
+from rbrl.ranking_svm.pairwise_ascent import solve_pairs
 from rbrl.solvers.base import explain_unconverged
 from rbrl.solvers.certificate import BLOCK_ENTRIES, PRODUCT_ROUNDING, relative_gap
 from rbrl.solvers.proof import DOUBTFUL
@@ -52,12 +52,8 @@ class BoundedValues(NamedTuple):
 class LinearSpace:
     """Rows given by their features. A model is an array (n_features, n_labels).
 
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    centred : bool
-        Whether the features are centred for the lower bound. This gives shorter rows. It is valid if the
-        model has free biases, because the optimum then does not depend on the origin of the features.
+    The features may be centred for the lower bound. This gives shorter rows. It is valid if the
+    model has free biases, because the optimum then does not depend on the origin of the features.
     """
 
     def __init__(self, X: Matrix, centred: bool) -> None:
@@ -84,13 +80,7 @@ class LinearSpace:
 
 
 class KernelSpace:
-    """Rows given by their kernel values. A model is an array of coefficients (n_samples, n_labels).
-
-    Parameters
-    ----------
-    K : array (n_samples, n_samples)
-        Kernel matrix, symmetric and positive semidefinite.
-    """
+    """Rows given by their kernel matrix. A model has coefficients (n_samples, n_labels)."""
 
     def __init__(self, K: FloatArray) -> None:
         self.K = K
@@ -277,19 +267,10 @@ def _largest_spread(space: Space, pairs: HingePairs, component: IntArray, upper:
 class PairProblem:
     """Optimisation problem of a ranking SVM.
 
-    Attributes
-    ----------
-    rows : GramRows or FeatureRows
-        Rows in the form of the solver.
-    space : LinearSpace or KernelSpace
-        The same rows in the form of the certificate.
-    pairs : HingePairs
-    lift : float
-        Square of the constant feature whose weights are the biases: 0 for no biases, `inf` for free biases.
-    n_labels : int
-        Number of labels without the zero label.
-    dtype : dtype
-        Type of the stored coefficients.
+    The rows have the form of the solver, and the space has the same rows in the form of the
+    certificate. The lift is the square of the constant feature whose weights are the biases: 0 for
+    no biases, infinite for free biases. The zero label does not count in `n_labels`. Coefficients
+    are stored in the type `dtype`.
     """
 
     rows: Rows
@@ -302,14 +283,9 @@ class PairProblem:
 
 @dataclass(frozen=True)
 class PairSolution:
-    """Stored coefficients with their certificate.
+    """Stored coefficients with their certificate, and the result of the solver.
 
-    Attributes
-    ----------
-    result : DualResult
-        Result of the solver.
-    message : str
-        Text of a warning; empty if the certified gap is within the tolerance.
+    The message of a warning is empty if the certified gap is within the tolerance.
     """
 
     coefficients: FloatArray
@@ -322,20 +298,8 @@ class PairSolution:
 def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
     """Solve a ranking SVM, and certify the stored coefficients.
 
-    If the rounding of the stored coefficients makes the gap larger than the tolerance, the solver continues once
-    with a smaller tolerance.
-
-    Parameters
-    ----------
-    problem : PairProblem
-    start : tuple (duals, biases) or None
-    tol : float
-        Relative gap at which the solver stops.
-    max_iter : int
-
-    Returns
-    -------
-    PairSolution
+    If the rounding of the stored coefficients makes the gap larger than the tolerance, the solver
+    continues once with a smaller tolerance.
     """
     solution = _solve(problem, start, tol, max_iter)
     result = solution.result

@@ -1,7 +1,7 @@
 """Pairs of labels whose scores should differ by a margin, and rows in the form of dual coordinate ascent."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -22,6 +22,8 @@ LONGEST_BIAS_MOVE = 4.0
 COMPARED_PAIRS = 5_000_000
 # Largest number of rows for which the Gram matrix of dense features is formed.
 LARGEST_ROW_GRAM = 8000
+# Dual variables and biases.
+Start: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +88,32 @@ class HingePairs:
         return B
 
 
+@dataclass
+class DualResult:
+    """Solution of a ranking SVM with its gap.
+
+    The weights are those of features, or coefficients of the rows of a kernel matrix. The optimum
+    lies between the objective and the dual objective. Another solve may start from `duals`, which
+    belong to the end, while `best_duals` belong to the dual objective. `n_iter` counts sweeps and
+    steps of the interior point method, and `history` has the best primal value at each certificate.
+    """
+
+    weights: FloatArray = field(repr=False)
+    biases: FloatArray
+    objective: float
+    dual_objective: float
+    gap: float
+    duals: FloatArray = field(repr=False)
+    best_duals: FloatArray = field(repr=False)
+    n_iter: int
+    converged: bool
+    history: FloatArray = field(repr=False)
+
+
 def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Return the pairs of Rank-SVM: relevant and irrelevant labels, with margin 1 and weight `C / (|Y+||Y-|)`.
+    """Return the pairs of Rank-SVM: relevant and irrelevant labels, with margin 1.
 
-    Parameters
-    ----------
-    Y : array (n_samples, n_labels) of -1/+1
-    C : float
-        Price of a violated pair.
-    weights : array (n_samples,), default=None
-        Factors of C, one per row.
-
-    Returns
-    -------
-    HingePairs
+    The labels are -1 and +1. The weight of a pair is `C / (|Y+||Y-|)`, times the weight of the row.
     """
     return _find_pairs(Y, 1.0, _shared_costs(Y, C, weights))
 
@@ -198,28 +212,14 @@ def balance(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Take a gradient step on `duals`, and project it onto the box and the equality constraints.
 
-    A free bias requires that the dual variables of the pairs that a label wins and loses have the same sum over
-    all rows. The biases are the multipliers of these constraints. The projection is found by minimising a convex,
-    piecewise quadratic function of the biases.
+    A free bias requires that the dual variables of the pairs that a label wins and loses have the
+    same sum over all rows. The biases are the multipliers of these constraints. The projection is
+    found by minimising a convex, piecewise quadratic function of the biases.
 
-    Parameters
-    ----------
-    pairs : HingePairs
-    F : array (n_samples, n_labels)
-        Scores without biases.
-    biases : array (n_labels,)
-        Initial biases of the search.
-    duals : array (n_pairs,)
-        Dual variables before the step.
-    steps : array (n_samples,)
-        Length of the gradient step on the dual variables of each row.
-
-    Returns
-    -------
-    duals, biases : arrays
-        New arrays. The mean of the biases is 0.
-    imbalance : float
-        Largest violation of an equality constraint; `inf` if it is more than rounding explains.
+    The scores F are those without biases, and the search starts at the given biases. Each row has
+    its own length of the step. The results are the dual variables, the biases and the imbalance.
+    The imbalance is the largest violation of an equality constraint; it is infinite if it is more
+    than rounding explains.
     """
     duals = np.ascontiguousarray(duals)
     new = np.empty_like(duals)
@@ -268,13 +268,7 @@ def _newton_direction(r: FloatArray, H: FloatArray, longest: float) -> FloatArra
 
 
 class GramRows:
-    """Rows given by their kernel values. A model is an array of coefficients (n_samples, n_labels).
-
-    Parameters
-    ----------
-    K : array (n_samples, n_samples)
-        Kernel matrix, symmetric and positive semidefinite.
-    """
+    """Rows given by their kernel matrix. A model has coefficients (n_samples, n_labels)."""
 
     # Number of sweeps before the interior point method starts.
     patience: ClassVar[int] = 2000
@@ -285,19 +279,9 @@ class GramRows:
         self.n_features = len(self.K)
 
     def set_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Set the current coefficients; return the model, its scores and its squared norm.
+        """Set the current coefficients (n_samples, n_labels).
 
-        Parameters
-        ----------
-        B : array (n_samples, n_labels)
-
-        Returns
-        -------
-        model : array
-        scores : array (n_samples, n_labels)
-            Scores without biases.
-        square : float
-            Squared norm of the model in feature space.
+        Return the model, its scores without biases, and its squared norm in feature space.
         """
         F = self.K @ B
         self._scores = np.ascontiguousarray(F.T)
@@ -308,17 +292,8 @@ class GramRows:
     ) -> None:
         """Sweep over the rows in `order`; change dual variables and biases in place.
 
-        Parameters
-        ----------
-        pairs : HingePairs
-        duals : array (n_pairs,)
-        biases : array (n_labels,)
-        lift : float
-            Square of the constant feature whose weights are the biases.
-        order : array of int
-            Rows to visit.
-        n_passes : int
-            Number of passes over the pairs of a row.
+        Every row gets several passes over its pairs. The lift is the square of the constant feature
+        whose weights are the biases.
         """
         loops.ascend_gram(self.K, self._scores, *pairs.arrays, duals, biases, lift, order, n_passes)
 
@@ -339,12 +314,7 @@ class GramRows:
 
 
 class FeatureRows:
-    """Rows given by their features, with the methods of :class:`GramRows`. A model is an array of weights.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    """
+    """Rows given by their features. A model is an array of weights; see :class:`GramRows`."""
 
     # Number of sweeps before the interior point method starts.
     patience: ClassVar[int] = 300

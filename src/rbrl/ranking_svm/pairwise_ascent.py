@@ -23,7 +23,6 @@ and have no bound, because hinges are squared. Here, each pair has a dual variab
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -33,7 +32,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows as loops
 from rbrl.problem import with_constant
-from rbrl.ranking_svm.pairs import DUAL_SUM_ROUNDING, HingePairs, Rows, balance
+from rbrl.ranking_svm.pairs import DUAL_SUM_ROUNDING, DualResult, HingePairs, Rows, Start, balance
 from rbrl.solvers.certificate import relative_gap
 
 # Number of sweeps between two certificates.
@@ -49,42 +48,7 @@ MAX_PRECONDITIONER_ENTRIES = 2.5e7
 STEP_TO_BOUNDARY = 0.98
 # Smallest distance of its initial dual variables from their bounds, as a share of the box.
 INITIAL_DISTANCE = 0.1
-# Dual variables and biases.
-Start: TypeAlias = tuple[FloatArray, FloatArray]
 Operator: TypeAlias = Callable[[FloatArray], FloatArray]
-
-
-@dataclass
-class DualResult:
-    """Solution of a ranking SVM with its gap.
-
-    Attributes
-    ----------
-    weights : array
-        Weights of the features, or coefficients B of the rows of a kernel matrix.
-    biases : array (n_labels,)
-    objective, dual_objective, gap : float
-        Best primal and dual values, between which the optimum lies, and their relative difference.
-    duals, best_duals : arrays (n_pairs,)
-        Dual variables at the end, from which another solve may start, and those of `dual_objective`.
-    n_iter : int
-        Sweeps over the rows and steps of the interior point method.
-    converged : bool
-        Whether the gap is within the tolerance.
-    history : array
-        Best primal value at each certificate.
-    """
-
-    weights: FloatArray = field(repr=False)
-    biases: FloatArray
-    objective: float
-    dual_objective: float
-    gap: float
-    duals: FloatArray = field(repr=False)
-    best_duals: FloatArray = field(repr=False)
-    n_iter: int
-    converged: bool
-    history: FloatArray = field(repr=False)
 
 
 def solve_pairs(
@@ -93,25 +57,11 @@ def solve_pairs(
 ) -> DualResult:  # fmt: skip
     """Solve a ranking SVM by dual coordinate ascent over the pairs of one row at a time.
 
-    Parameters
-    ----------
-    rows : GramRows or FeatureRows
-    pairs : HingePairs
-    lift : float
-        Parameter rho of the problem: 0 for no biases, `inf` for free biases.
-    start : tuple (duals, biases), default=None
-        First dual variables, which are clipped to their bounds, and biases. None means zeros.
-    tol : float, default=1e-3
-        Relative gap at which the solver stops.
-    max_iter : int, default=10000
-        Largest number of sweeps and steps of the interior point method together.
-    patience : int, default=None
-        Number of sweeps before the interior point method starts, if the problem is small enough for it. None
-        uses the value of the rows: for a kernel matrix, sweeps are cheap and steps of the method expensive.
-
-    Returns
-    -------
-    DualResult
+    The lift rho is 0 for no biases, and infinite for free biases. The start consists of dual
+    variables and biases. `tol` is the relative gap at which the solver stops, and `max_iter` limits
+    sweeps and steps of the interior point method together. This method starts after `patience`
+    sweeps, if the problem is small enough for it. None means the value of the rows: for a kernel
+    matrix, sweeps are cheap and steps of the method expensive.
     """
     run = _Ascent(rows, pairs, lift, start)
     run.sweep_until(tol, min(rows.patience if patience is None else patience, max_iter))
@@ -156,10 +106,11 @@ class _Ascent:
         self.certify()
 
     def _set_lift_and_steps(self) -> None:
-        """Set the square of the constant feature during the sweeps of free biases, and the steps of the balance.
+        """Set the square of the constant feature in sweeps of free biases, and the steps of the balance.
 
-        The mean squared norm of the rows makes biases as free as scores. The second term lets all dual variables
-        together move a bias by several margins. A step is a tenth of a coordinate step, but bounded by the boxes.
+        The mean squared norm of the rows makes biases as free as scores. The second term lets all
+        dual variables together move a bias by several margins. A step is a tenth of a coordinate
+        step, but bounded by the boxes.
         """
         cap = self.pairs.cap
         norms = self.rows.norms
@@ -297,28 +248,20 @@ _value = attrgetter("value")
 class InteriorPoint:
     r"""Iterates of an interior point method, which needs few steps where coordinate ascent is slow.
 
-    Every pair has a hinge :math:`\xi` and a surplus s with :math:`\xi - s = m - (f_a - f_b)`, and the dual
-    variables :math:`\alpha` and :math:`c - \alpha`. A step of Newton's method aims at
+    Every pair has a hinge :math:`\xi` and a surplus s with :math:`\xi - s = m - (f_a - f_b)`, and
+    the dual variables :math:`\alpha` and :math:`c - \alpha`. A step of Newton's method aims at
     :math:`\alpha s = (c - \alpha) \xi = \mu`. Its linear system in the weights is
 
     .. math:: (M + \tilde X' L \tilde X)\, \Delta = g,
 
     where L is the Laplacian of the pairs of every row with the curvatures
-    :math:`1 / (\xi / (c - \alpha) + s / \alpha)`. It is solved by conjugate gradients with one block per label
-    as preconditioner. Weights and dual variables need not be exact, because the caller certifies both.
+    :math:`1 / (\xi / (c - \alpha) + s / \alpha)`. It is solved by conjugate gradients with one block
+    per label as preconditioner. Weights and dual variables need not be exact, because the caller
+    certifies both.
 
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    pairs : HingePairs
-    lift : float
-        Square of the constant feature of the biases: 0 for no biases, `inf` for free biases.
-    weights, biases : arrays (n_features, n_labels), (n_labels,)
-        Initial weights and biases.
-    duals : array (n_pairs,)
-        Initial dual variables, which are moved inside their boxes.
-    gap : float
-        Distance between the primal and the dual value at the start.
+    The lift is the square of the constant feature of the biases: 0 for no biases, infinite for free
+    biases. The initial dual variables are moved inside their boxes. The gap is the distance between
+    the primal and the dual value at the start.
     """
 
     def __init__(

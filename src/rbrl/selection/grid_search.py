@@ -1,4 +1,4 @@
-"""Cross-validated metrics of grid points, for any classifier, and the choice of the best point."""
+"""Cross-validated metrics of grid points, over all folds, and the choice of the best point."""
 
 import itertools
 import json
@@ -7,20 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from rbrl._common.environment import import_extra, one_thread
 from rbrl._common.frames import as_dense
+from rbrl._common.progress import Models
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ConvexClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
-from rbrl.selection.path import Fold, Grid, Scoring, SearchData, Table
+from rbrl.selection.path import Best, Fold, Grid, Scoring, SearchData, Stage, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,23 +39,15 @@ COMPARED_DECIMALS = 12
 DESIGN_PARAMETERS = {
     "kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept", "approximation", "n_components", "random_state",
 }  # fmt: skip
+# Columns of a table of results beside the metrics.
+SOLVER_COLUMNS = ("gap", "evaluations", "seconds")
 
 
 def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Array) -> int:
-    """Return the index of the grid point with the smallest loss.
+    """Return the index of the grid point with the smallest loss; NaN is worst.
 
-    Parameters
-    ----------
-    points : sequence of dict
-        Parameters of each point.
-    losses : sequence of float
-        Loss of each point; NaN is worst.
-
-    Returns
-    -------
-    int
-        Index. Of tied points, the one with the stronger penalties is best, parameter by parameter
-        in the order of their names; then the first one.
+    Of tied points, the one with the stronger penalties is best, parameter by parameter in the order
+    of their names; then the first one.
 
     Examples
     --------
@@ -310,3 +303,96 @@ def _evaluate_rule(
 def _row(params: dict[str, Any], values: dict[str, float], seconds: float, gap: float, evaluations: float) -> Any:
     named = {f"param_{name}": value for name, value in params.items()}
     return {**named, **values, "fit_seconds": seconds, "gap": gap, "evaluations": evaluations}
+
+
+class Folds:
+    """All folds of a search, and its results so far.
+
+    A generator makes each fold on demand, so that a final stage holds one at a time. The metric
+    chooses the best point. `results` has the format of :func:`results_table`, and `best_index` is
+    the index of the best point.
+    """
+
+    results: dict[str, Any]
+    best_index: int
+
+    def __init__(
+        self, folds: Iterable[Fold], n_folds: int, scoring: Scoring, metric: str, n_jobs: int | None,
+        progress: Models,
+    ) -> None:  # fmt: skip
+        self.folds = folds
+        self.scoring = scoring
+        self.metric = metric
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.tables: list[Table] = [[] for _ in range(n_folds)]
+
+    def search(self, stage: Stage) -> Best:
+        """Try the new points of a stage; return the best point of all stages so far."""
+        solved = [tuple(row["params"].values()) for row in self.tables[0]]
+        n_new = sum(point not in solved for point in itertools.product(*stage.axes.values()))
+        self.progress.expect(len(self.tables) * (n_new + stage.n_later))
+        serial = effective_n_jobs(self.n_jobs) == 1
+        if serial:
+            found = (_search_fold(fold, stage, self.progress) for fold in self.folds)
+        else:
+            jobs = (delayed(_search_fold)(fold, stage) for fold in self.folds)
+            found = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        kept = []
+        for table, (fold, rows) in zip(self.tables, found):
+            table += rows
+            kept += [] if fold is None else [fold]
+            if not serial:
+                self.progress.advance(len(rows))
+        self.folds = kept
+        self.results = results_table(self.tables, self.scoring)
+        self.best_index = best_point(self.results, self.scoring, self.metric)
+        points = self.results["params"]
+        ties = np.flatnonzero(self.results[f"rank_test_{self.metric}"] == 1)
+        return Best(points[self.best_index], [points[i] for i in ties])
+
+    def nuclear_reference(self, params: dict[str, Any]) -> float:
+        """Return the mean over folds of :meth:`Fold.nuclear_reference`."""
+        return float(np.mean([fold.nuclear_reference(params) for fold in self.folds]))
+
+
+def _search_fold(fold: Fold, stage: Stage, progress: Models | None = None) -> tuple[Fold | None, Table]:
+    """Return the fold with its solutions, or None after the final stage, and the rows of its table."""
+    rows = []
+    for row in fold.search(stage.axes, stage.final):
+        rows.append(row)
+        if progress is not None:
+            progress.advance(1)
+    return (None if stage.final else fold), rows
+
+
+def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
+    """Return arrays over grid points: parameters, the values of every fold, means, deviations, ranks.
+
+    There is a table for each fold, with the points in the same order.
+    """
+    params = [row["params"] for row in tables[0]]
+    results: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
+    results["params"] = params
+    for name in (*scoring.scorers, *SOLVER_COLUMNS):
+        values = np.array([[row[name] for row in table] for table in tables])
+        prefix = name if name in SOLVER_COLUMNS else f"test_{name}"
+        results |= {f"split{i}_{prefix}": fold for i, fold in enumerate(values)}
+        results[f"mean_{prefix}"] = values.mean(axis=0)
+        # Without any penalty, a gap is infinite and its deviation is NaN.
+        with np.errstate(invalid="ignore"):
+            results[f"std_{prefix}"] = values.std(axis=0)
+    for name in scoring.scorers:
+        results[f"rank_test_{name}"] = rankdata(_loss(results, scoring, name), method="min").astype(int)
+    return results
+
+
+def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
+    """Return means over folds, negated if larger is better."""
+    sign = -1.0 if scoring.greater_is_better(metric) else 1.0
+    return round_losses(sign * results[f"mean_test_{metric}"])
+
+
+def best_point(results: Mapping[str, Any], scoring: Scoring, metric: str) -> int:
+    """Return the index of the best point of a :func:`results_table` by a metric; see `best_index`."""
+    return best_index(results["params"], _loss(results, scoring, metric))

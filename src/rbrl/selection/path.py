@@ -1,4 +1,4 @@
-"""Solutions along a grid of parameters, and their metrics in one fold.
+"""Solutions along a grid of parameters, their metrics in one fold, and a search from coarse to fine.
 
 The models of a grid share an objective, and each is solved from the solutions of its neighbours. A
 search only compares models. It therefore stops the solution of a model early, as soon as a step is
@@ -70,19 +70,10 @@ Solutions: TypeAlias = dict[tuple[Any, ...], Solution]
 
 @dataclass
 class SolvedPoint:
-    """A grid point with its solution.
+    """A grid point with its solution and the solution time.
 
-    Attributes
-    ----------
-    params : dict
-        Parameters of the point.
-    result : SolverResult
-        Result of the solver.
-    design : Design
-        Design of the weights. Points share it, unless their ridges differ and the intercept has a
-        penalty of its own.
-    seconds : float
-        Solution time.
+    Points share the design of the weights, unless their ridges differ and the intercept has a
+    penalty of its own.
     """
 
     params: dict[str, Any]
@@ -96,31 +87,11 @@ def solve_grid(
 ) -> Iterator[SolvedPoint]:
     """Yield the solution of every grid point, in an order in which neighbours come first.
 
-    Parameters
-    ----------
-    problem : ConvexProblem
-        Problem of an estimator. Its parameters hold for all points, except those in `axes`.
-    axes : dict of str to sequence
-        Values of the parameters, in the order in which they are visited; the first axis changes slowest.
-    tol : float, default=1e-4
-        Tolerance. The solver stops when the next step is expected to gain less than this share of
-        the objective, or the last step gained less.
-    known : dict, default=None
-        Solutions of this problem on other grids with the same axis names. These points are not
-        solved again, but serve as neighbours. New solutions are added.
-
-    Yields
-    ------
-    SolvedPoint
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl import RBRLClassifier
-    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> problem = RBRLClassifier().problem(X, Y)
-    >>> [solved.params for solved in solve_grid(problem, {"ridge": [10, 1], "nuclear": [0.1]})]
-    [{'ridge': 10, 'nuclear': 0.1}, {'ridge': 1, 'nuclear': 0.1}]
+    The parameters of the problem hold for all points, except those in `axes`. The first axis
+    changes slowest. The solver stops when the next step is expected to gain less than the share
+    `tol` of the objective, or the last step gained less. `known` has solutions of this problem on
+    other grids with the same axis names. These points are not solved again, but serve as
+    neighbours. New solutions are added.
     """
     if problem.model.max_rank is not None:
         raise ValueError(
@@ -197,20 +168,10 @@ class Prediction(ClassifierMixin, BaseEstimator):
 
 
 class Scoring:
-    """A named set of metrics and scorers.
+    """A named set of metrics and scorers; None means the six metrics of the paper.
 
-    Parameters
-    ----------
-    scoring : None, str, Metric, callable, or a list or dict of these
-        Metrics and scorers; None means the six metrics of the paper. A name is that of a metric of
-        rbrl, or else that of a scorer of scikit-learn.
-    convention : {"paper", "sklearn"}
-        Convention of the metrics.
-
-    Examples
-    --------
-    >>> list(Scoring(["hamming_loss", "f1_macro"]).scorers)
-    ['hamming_loss', 'f1_macro']
+    A name is that of a metric of rbrl, or else that of a scorer of scikit-learn. The convention of
+    the metrics is "paper" or "sklearn".
     """
 
     def __init__(self, scoring: Scorers = None, convention: str = "paper") -> None:
@@ -264,19 +225,11 @@ def _find_scorer(scorer: Scorer) -> Any:
 
 
 class SearchData:
-    """Checked rows and labels of a search.
+    """Checked rows and labels of a search, with the features and targets as given.
 
-    Attributes
-    ----------
-    X, y
-        Features and targets, as given.
-    weights : array (n_samples,) or (n_samples, n_labels), or None
-        Weights of the rows or entries.
-    targets : SignedTargets
-        Coding of the targets.
-    signed, truth : arrays (n_samples, n_columns)
-        Targets in {-1, +1} for models, and in 0/1 for metrics. Both are NaN where a label is
-        missing, is masked, or has weight 0 in a matrix of weights.
+    The weights are those of rows or entries, or None. `signed` and `truth` (n_samples, n_columns)
+    are the targets in {-1, +1} for models, and in 0/1 for metrics. Both are NaN where a label is
+    missing, is masked, or has weight 0 in a matrix of weights.
     """
 
     def __init__(
@@ -293,29 +246,7 @@ class SearchData:
 
 
 class Fold:
-    """Training rows and test rows of a search, and the solutions so far.
-
-    Parameters
-    ----------
-    estimator : ConvexClassifier
-    data : SearchData
-    train, test : arrays of row indices
-    scoring : Scoring
-    tol : float
-        Tolerance of :func:`solve_grid`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl import RBRLClassifier
-    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> fold = Fold(RBRLClassifier(), SearchData(X, Y), np.arange(40), np.arange(40, 60), Scoring("coverage"), 1e-4)
-    >>> [row["params"] for row in fold.search({"ridge": [10, 1]})]
-    [{'ridge': 10}, {'ridge': 1}]
-    >>> [row["params"] for row in fold.search({"ridge": [10, 3, 1]})]
-    [{'ridge': 3}]
-    """
+    """Training rows and test rows of a search, and the solutions so far."""
 
     def __init__(
         self, estimator: ConvexClassifier, data: SearchData, train: IntArray, test: IntArray, scoring: Scoring, tol: float
@@ -398,3 +329,108 @@ class Fold:
             residual = objective.loss.gradient(problem.Y, scores, problem.weights)
             residual -= weights * (residual.sum(axis=0) / known)
             return float(gram_singular_values(objective.design.adjoint(residual))[-1])
+
+
+class Stage(NamedTuple):
+    """A grid to try in one stage of a search; points of earlier stages are not tried again.
+
+    `n_later` is the number of points of later stages, as far as it is known. After a `final` stage,
+    no other can follow.
+    """
+
+    axes: Grid
+    n_later: int = 0
+    final: bool = False
+
+
+class Best(NamedTuple):
+    """The best point of all stages so far, after breaking ties, and all points with its value."""
+
+    point: dict[str, Any]
+    ties: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class CoarseToFineSettings:
+    """Values that :func:`coarse_to_fine` tries.
+
+    The first stage has one weight of the ranking term and one of the nuclear norm, and ridges that
+    are multiples of the ridge "auto". The second stage has several weights of the ranking term. In
+    the third stage the best ridge is also divided by `weaker_ridge`, since a weaker ridge needs a
+    stronger nuclear norm, whose weights are shares of the reference. A step is the factor between a
+    best value at an edge and the next value beyond it, of which there are at most `max_steps`.
+    Below its range the nuclear norm has no effect, and above it only the intercepts are left.
+    """
+
+    ridge_multiples: tuple[float, ...] = (3.0, 1.0, 0.3, 0.1)
+    ranking: float = 1.0
+    nuclear: float = 0.1
+    rankings: tuple[float, ...] = (0.1, 1.0, 10.0)
+    weaker_ridge: float = 3.0
+    nuclear_shares: tuple[float, ...] = (0.03, 0.1)
+    ridge_step: float = 3.0
+    ranking_step: float = 10.0
+    nuclear_step: float = 3.0
+    max_steps: int = 3
+    nuclear_range: tuple[float, float] = (0.01, 1.0)
+
+
+SETTINGS = CoarseToFineSettings()
+
+
+def coarse_to_fine(
+    search: Callable[[Stage], Best], ridge: float, reference: Callable[[dict[str, Any]], float],
+    ranked: bool = True,
+) -> None:  # fmt: skip
+    """Search over the ridge, over the ranking term, and over ridge and nuclear norm.
+
+    After each stage, if all best points lie at an edge of an axis, the axis is extended beyond the
+    edge, one point at a time. There are eleven points, or ten if the weaker ridge was tried before,
+    and the points beyond edges. The ridge is "auto"; the ridges of the first stage are multiples of
+    it. `search` tries a stage and returns the best point so far. `reference` returns the reference
+    weight of the nuclear norm at a point. A single label has no ranking term, and no second stage.
+    """
+    s = SETTINGS
+    # One point of the second stage is in the first, and one point of the third stage in the second.
+    n_third = 2 * (1 + len(s.nuclear_shares)) - 1
+    n_second = len(s.rankings) - 1 if ranked else 0
+    tried = [multiple * ridge for multiple in s.ridge_multiples]
+    first = {"ridge": list(tried), "ranking": [s.ranking], "nuclear": [s.nuclear]}
+    best = search(Stage(first, n_second + n_third))
+    best = _beyond_edges(search, "ridge", tried, best, s.ridge_step, n_later=n_second + n_third)
+    if ranked:
+        best = search(Stage(_around(best.point, ranking=s.rankings), n_third))
+        rankings = list(s.rankings)
+        best = _beyond_edges(search, "ranking", rankings, best, s.ranking_step, n_later=n_third)
+    largest = reference(best.point)
+    strong = best.point["ridge"]
+    weak = strong / s.weaker_ridge
+    # A ridge that differs from one tried before only by rounding is not tried again.
+    ridges = [strong, next((value for value in tried if math.isclose(value, weak)), weak)]
+    nuclears = sorted({s.nuclear, *(share * largest for share in s.nuclear_shares)})
+    best = search(Stage(_around(best.point, ridge=ridges, nuclear=nuclears)))
+    tried += ridges
+    least, most = (share * largest for share in s.nuclear_range)
+    best = _beyond_edges(search, "nuclear", nuclears, best, s.nuclear_step, least, most)
+    _beyond_edges(search, "ridge", tried, best, s.ridge_step)
+
+
+def _around(point: dict[str, Any], **axes: Iterable[float]) -> Grid:
+    """Return the grid of these axes through a point."""
+    return {name: list(axes.get(name, [value])) for name, value in point.items()}
+
+
+def _beyond_edges(
+    search: Callable[[Stage], Best], name: str, tried: list[float], best: Best, step: float,
+    least: float = 0.0, most: float = math.inf, n_later: int = 0,
+) -> Best:  # fmt: skip
+    """Search a further value while all best points are at an edge, and add it to `tried`."""
+    for _ in range(SETTINGS.max_steps):
+        value = best.point[name]
+        is_extreme = value in (min(tried), max(tried)) and all(point[name] == value for point in best.ties)
+        further = value * step if value == max(tried) else value / step
+        if not is_extreme or not least <= further <= most or further == value:
+            break
+        best = search(Stage(_around(best.point, **{name: [value, further]}), n_later))
+        tried.append(further)
+    return best

@@ -1,178 +1,36 @@
-"""Grid search over the models of one objective, with shared designs and warm starts.
+"""Search over the models of one objective, with shared designs and warm starts: on a grid, or coarse to fine.
 
 The models of a fold share a design, or have one for each ridge if the intercept has a penalty of its
 own. Each model starts from the solutions of its neighbours in the grid.
 """
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self, cast
+from collections.abc import Sequence
+from typing import Any, Self, cast
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.checks import check_number
+from rbrl._common.checks import check_choice, check_number
 from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.progress import PATIENCE_SECONDS, Models, display_for
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
+from rbrl.estimators import RBRLClassifier
 from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.display import FitTask, TakesCallbacks, with_callbacks
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
 from rbrl.estimators.validation import can_skip_checks, store_columns, validate_labelled_rows, validate_rows
-from rbrl.selection.grid_search import best_index, round_losses
-from rbrl.selection.path import Fold, Grid, Scorers, Scoring, SearchData, Table
+from rbrl.registry import WEIGHTS
+from rbrl.selection.grid_search import Folds
+from rbrl.selection.path import Fold, Grid, Scorers, Scoring, SearchData, Stage, coarse_to_fine
 from rbrl.targets import label_matrix
 
-# Columns of a table of results beside the metrics.
-SOLVER_COLUMNS = ("gap", "evaluations", "seconds")
-
-
-class Stage(NamedTuple):
-    """A grid to try in one stage of a search.
-
-    Attributes
-    ----------
-    axes : dict of str to list
-        Grid. Points of earlier stages are not tried again.
-    n_later : int
-        Number of points of later stages, as far as it is known.
-    final : bool
-        True if no other stage can follow.
-    """
-
-    axes: Grid
-    n_later: int = 0
-    final: bool = False
-
-
-class Best(NamedTuple):
-    """The best point of all stages so far.
-
-    Attributes
-    ----------
-    point : dict
-        Best point, after breaking ties.
-    ties : list of dict
-        All points with the same value of the metric, including the best point.
-    """
-
-    point: dict[str, Any]
-    ties: list[dict[str, Any]]
-
-
-class Folds:
-    """All folds of a search, and its results so far.
-
-    Parameters
-    ----------
-    folds : iterable of Fold
-        Folds. A generator makes each fold on demand, so that a final stage holds one at a time.
-    n_folds : int
-    scoring : Scoring
-    metric : str
-        Name of the metric that chooses the best point.
-    n_jobs : int or None
-        Number of folds in parallel.
-    progress : Models
-
-    Attributes
-    ----------
-    results : dict of arrays
-        Results of all stages; see :func:`results_table`.
-    best_index : int
-        Index of the best point.
-    """
-
-    results: dict[str, Any]
-    best_index: int
-
-    def __init__(
-        self, folds: Iterable[Fold], n_folds: int, scoring: Scoring, metric: str, n_jobs: int | None,
-        progress: Models,
-    ) -> None:  # fmt: skip
-        self.folds = folds
-        self.scoring = scoring
-        self.metric = metric
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.tables: list[Table] = [[] for _ in range(n_folds)]
-
-    def search(self, stage: Stage) -> Best:
-        """Try the new points of a stage; return the best point of all stages so far."""
-        solved = [tuple(row["params"].values()) for row in self.tables[0]]
-        n_new = sum(point not in solved for point in itertools.product(*stage.axes.values()))
-        self.progress.expect(len(self.tables) * (n_new + stage.n_later))
-        serial = effective_n_jobs(self.n_jobs) == 1
-        if serial:
-            found = (_search_fold(fold, stage, self.progress) for fold in self.folds)
-        else:
-            jobs = (delayed(_search_fold)(fold, stage) for fold in self.folds)
-            found = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        kept = []
-        for table, (fold, rows) in zip(self.tables, found):
-            table += rows
-            kept += [] if fold is None else [fold]
-            if not serial:
-                self.progress.advance(len(rows))
-        self.folds = kept
-        self.results = results_table(self.tables, self.scoring)
-        self.best_index = best_point(self.results, self.scoring, self.metric)
-        points = self.results["params"]
-        ties = np.flatnonzero(self.results[f"rank_test_{self.metric}"] == 1)
-        return Best(points[self.best_index], [points[i] for i in ties])
-
-    def nuclear_reference(self, params: dict[str, Any]) -> float:
-        """Return the mean over folds of :meth:`Fold.nuclear_reference`."""
-        return float(np.mean([fold.nuclear_reference(params) for fold in self.folds]))
-
-
-def _search_fold(fold: Fold, stage: Stage, progress: Models | None = None) -> tuple[Fold | None, Table]:
-    """Return the fold with its solutions, or None after the final stage, and the rows of its table."""
-    rows = []
-    for row in fold.search(stage.axes, stage.final):
-        rows.append(row)
-        if progress is not None:
-            progress.advance(1)
-    return (None if stage.final else fold), rows
-
-
-def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
-    """Return arrays over grid points: parameters, the values of every fold, means, deviations, ranks.
-
-    There is a table for each fold, with the points in the same order.
-    """
-    params = [row["params"] for row in tables[0]]
-    results: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
-    results["params"] = params
-    for name in (*scoring.scorers, *SOLVER_COLUMNS):
-        values = np.array([[row[name] for row in table] for table in tables])
-        prefix = name if name in SOLVER_COLUMNS else f"test_{name}"
-        results |= {f"split{i}_{prefix}": fold for i, fold in enumerate(values)}
-        results[f"mean_{prefix}"] = values.mean(axis=0)
-        # Without any penalty, a gap is infinite and its deviation is NaN.
-        with np.errstate(invalid="ignore"):
-            results[f"std_{prefix}"] = values.std(axis=0)
-    for name in scoring.scorers:
-        results[f"rank_test_{name}"] = rankdata(_loss(results, scoring, name), method="min").astype(int)
-    return results
-
-
-def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
-    """Return means over folds, negated if larger is better."""
-    sign = -1.0 if scoring.greater_is_better(metric) else 1.0
-    return round_losses(sign * results[f"mean_test_{metric}"])
-
-
-def best_point(results: Mapping[str, Any], scoring: Scoring, metric: str) -> int:
-    """Return the index of the best point of a :func:`results_table` by a metric; see `best_index`."""
-    return best_index(results["params"], _loss(results, scoring, metric))
+# Grids of the three weights if no values are given.
+GRIDS = ("auto", "paper")
 
 
 class PathSearchCV(TakesCallbacks, NamedAnswers):
@@ -378,3 +236,126 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+class RBRLClassifierCV(PathSearchCV):
+    r"""RBRL with :math:`\lambda_1, \lambda_2, \lambda_3` chosen by cross-validation.
+
+    By default the search goes from coarse to fine, in three stages:
+
+    1. Four ridges: 3, 1, 0.3 and 0.1 times the ridge "auto" of the rows (1 for a kernel), with
+       :math:`\lambda_2 = 1` and :math:`\lambda_3 = 0.1`.
+    2. :math:`\lambda_2` = 0.1, 1 and 10 at the best ridge.
+    3. The best ridge and a third of it, with :math:`\lambda_3` = 0.1 and with 0.03 and 0.1 times the
+       weight above which little more than the intercepts is left.
+
+    If the best point lies at an edge of a stage, up to three points beyond the edge follow, one at a
+    time.
+
+    Parameters
+    ----------
+    ridges, rankings, nuclears : sequences of float, default=None
+        Values of :math:`\lambda_1, \lambda_2, \lambda_3`; all combinations are tried. If only some
+        of the three are given, None means the values of the paper.
+    grid : {"auto", "paper"}, default="auto"
+        Grid if none of the three is given: coarse to fine, or all 343 combinations of the values of
+        the paper, 1e-4, ..., 1e2 each.
+    estimator : RBRLClassifier, default=None
+        Model with all other parameters: kernel, decision rule, tolerance. None means the linear model.
+    cv : int or splitter, default=None
+        Number of shuffled folds, or a splitter. None means 3 folds from coarse to fine, and 5 for
+        all combinations.
+    scoring : None, str, Metric, callable, or a list or dict of these, default=None
+        Metrics and scorers; None means the six metrics of the paper. Losses are not negated.
+    refit : str, default=None
+        Metric that chooses the best point. None means average precision, or Hamming loss for a
+        single label.
+    search_tol : float, default=1e-4
+        Expected gain of a step, as a share of the objective, below which a model is not improved.
+    random_state : int, default=0
+        Seed of the folds.
+    n_jobs : int, default=None
+        Number of folds in parallel. It does not change the result.
+    verbose : int, default=0
+        1 shows the number of solved models and the remaining time on standard error.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y. None means those of a data frame or
+        of the estimator.
+
+    Attributes
+    ----------
+    best_params_, best_index_, best_score_, best_estimator_, cv_results_
+        Attributes of :class:`PathSearchCV`, with the points of all stages in the order of the search.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifierCV
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> search = RBRLClassifierCV().fit(X, Y)
+    >>> list(search.best_params_), len(search.cv_results_["params"]) < 20
+    (['ridge', 'ranking', 'nuclear'], True)
+    >>> search.predict(X[:2]).shape
+    (2, 4)
+
+    All combinations of given values:
+
+    >>> search = RBRLClassifierCV(ridges=[1, 10, 100], rankings=[0, 1], nuclears=[0, 1], cv=3).fit(X, Y)
+    >>> len(search.cv_results_["params"])
+    12
+    """
+
+    best_estimator_: RBRLClassifier
+    # Model files of earlier versions lack this parameter.
+    grid: str = "auto"
+
+    def __init__(
+        self, ridges: Sequence[float] | None = None, rankings: Sequence[float] | None = None,
+        nuclears: Sequence[float] | None = None, *, grid: str = "auto", estimator: RBRLClassifier | None = None,
+        cv: Any = None, scoring: Scorers = None, refit: str | None = None, search_tol: float = 1e-4,
+        random_state: int = 0, n_jobs: int | None = None, verbose: int = 0, label_names: LabelNames = None,
+    ) -> None:  # fmt: skip
+        self.ridges = ridges
+        self.rankings = rankings
+        self.nuclears = nuclears
+        self.grid = grid
+        self.estimator = estimator
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.search_tol = search_tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.label_names = label_names
+
+    def _estimator(self) -> Any:
+        return RBRLClassifier() if self.estimator is None else self.estimator
+
+    def _is_coarse_to_fine(self) -> bool:
+        check_choice(type(self).__name__, "grid", self.grid, GRIDS)
+        return self.grid == "auto" and all(values is None for values in (self.ridges, self.rankings, self.nuclears))
+
+    def _folds(self) -> Any:
+        if self.cv is not None:
+            return self.cv
+        return 3 if self._is_coarse_to_fine() else 5
+
+    def _axes(self) -> dict[str, list[Any]]:
+        """Return the axes, with strong ridges, weak ranking and weak nuclear norm first.
+
+        In this order, the solutions of neighbours are the best starting points.
+        """
+        given = {"ridge": self.ridges, "ranking": self.rankings, "nuclear": self.nuclears}
+        given = {name: WEIGHTS if values is None else values for name, values in given.items()}
+        axes = {name: np.unique(np.asarray(values, dtype=float)).tolist() for name, values in given.items()}
+        return axes | {"ridge": axes["ridge"][::-1]}
+
+    def _try_points(self, estimator: Any, data: SearchData, folds: Folds) -> None:
+        """Search coarse to fine, or over the grid in a single stage."""
+        if not self._is_coarse_to_fine():
+            folds.search(Stage(self._axes(), final=True))
+            return
+        problem = clone(estimator).set_params(ridge="auto").problem(data.X, data.signed, data.weights)
+        ranked = data.signed.shape[1] > 1
+        coarse_to_fine(folds.search, problem.ridge, folds.nuclear_reference, ranked)

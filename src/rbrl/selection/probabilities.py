@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import check_choice, check_row_weights, users_level
 from rbrl._common.frames import check_no_mask, check_same_rows
-from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, MatrixLike
+from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, ZeroThreshold, empty_share
 from rbrl.estimators.base import Filling, should_fill_empty_rows, to_class_probabilities
@@ -21,6 +21,7 @@ from rbrl.estimators.validation import store_columns
 from rbrl.selection.thresholds import (
     FittedClassifier,
     ScoreClassifier,
+    Scores,
     check_targets,
     fit_varying_labels,
     held_out_scores,
@@ -40,56 +41,6 @@ MAP_BLOCK_ENTRIES = 2**20
 # Number of relevant rows (or irrelevant, if these are fewer) with which an isotonic map has the
 # same weight as its sigmoid.
 SIGMOID_ROWS = 50.0
-
-
-class Scores(NamedTuple):
-    """Held-out scores and their true labels.
-
-    Attributes
-    ----------
-    values : array (n_samples, n_labels)
-        Scores.
-    relevant : array (n_samples, n_labels)
-        Labels as floats, 1 or 0.
-    weights : array (n_samples, n_labels)
-        Weights; 0 if the label or the score is missing.
-    totals : array (2, n_labels)
-        Weight of the relevant and of the irrelevant rows of each label, including rows without a
-        score.
-    """
-
-    values: FloatArray
-    relevant: FloatArray
-    weights: FloatArray
-    totals: FloatArray
-
-    @classmethod
-    def from_labels(cls, scores: FloatArray, Y: IntArray, row_weights: FloatArray | None = None) -> "Scores":
-        """Combine scores with labels in {-1, 0, +1}; missing labels and scores get the weight 0."""
-        is_known = (Y != 0) & np.isfinite(scores)
-        rows = np.ones(len(Y)) if row_weights is None else row_weights
-        values = np.where(is_known, scores, 0.0).astype(np.float64)
-        totals = np.stack([rows @ (Y > 0), rows @ (Y < 0)])
-        return cls(values, (Y > 0).astype(np.float64), is_known * rows[:, None], totals)
-
-    @property
-    def n_relevant(self) -> FloatArray:
-        """Weight of the relevant rows of each label."""
-        return (self.weights * self.relevant).sum(axis=0)
-
-    @property
-    def n_irrelevant(self) -> FloatArray:
-        """Weight of the irrelevant rows of each label."""
-        return (self.weights * (1 - self.relevant)).sum(axis=0)
-
-    def columns(self, which: BoolArray | slice) -> "Scores":
-        """Return the scores of some labels."""
-        return Scores(*(part[:, which] for part in self))
-
-    def pool(self) -> "Scores":
-        """Return the scores of all labels as those of one label."""
-        values, relevant, weights = (part.reshape(-1, 1) for part in self[:3])
-        return Scores(values, relevant, weights, self.totals.sum(axis=1, keepdims=True))
 
 
 class Sigmoids(NamedTuple):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
 from rbrl._common.texts import check_joined_texts
-from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
@@ -117,31 +117,14 @@ def held_out_scores(
     estimator: Any, X: MatrixLike, y: Any, targets: SignedTargets, cv: Any, *, random_state: int = 0,
     n_jobs: int | None = None, weights: FloatArray | None = None, fitted: Any = None,
 ) -> FloatArray:  # fmt: skip
-    """Return the scores of every row by a model that was fitted without this row.
+    """Return the scores (n_samples, n_columns) of every row by a model that was fitted without this
+    row.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Classifier with `decision_function` or `predict_proba`.
-    X, y
-        Arguments of its `fit`.
-    targets : SignedTargets
-        Coding of y.
-    cv : int, splitter or iterable of splits
-        Number of shuffled folds, or a splitter. The folds of a 1-D target are stratified.
-    random_state : int, default=0
-        Seed of the folds.
-    n_jobs : int, default=None
-        Number of folds in parallel.
-    weights : array (n_samples,), default=None
-        The `sample_weight` of the classifier.
-    fitted : classifier, default=None
-        Classifier fitted to all rows. Models with an objective start from its solution.
-
-    Returns
-    -------
-    array (n_samples, n_columns)
-        Scores; NaN if a label is constant in the training rows of a fold and was left out.
+    The classifier has `decision_function` or `predict_proba`, and `cv` is a number of shuffled
+    folds, or a splitter. The folds of a 1-D target are stratified. The weights are the
+    `sample_weight` of the classifier. `fitted` is a classifier fitted to all rows; models with an
+    objective start from its solution. A score is NaN if a label is constant in the training rows of
+    a fold and was left out.
     """
     y = y.toarray() if sparse.issparse(y) else y  # a splitter does not accept a sparse y
     if isinstance(cv, int | np.integer):
@@ -190,6 +173,48 @@ def _start_from(model: ConvexClassifier, fitted: ConvexClassifier, rows: IntArra
     elif hasattr(fitted, "dual_coef_"):
         model.dual_coef_ = fitted.dual_coef_[rows]
     model.set_params(warm_start=True)
+
+
+class Scores(NamedTuple):
+    """Held-out scores and their true labels as floats, 1 or 0: arrays (n_samples, n_labels).
+
+    The weight of an entry is 0 if the label or the score is missing. The totals (2, n_labels) are
+    the weights of the relevant and of the irrelevant rows of each label, including rows without a
+    score.
+    """
+
+    values: FloatArray
+    relevant: FloatArray
+    weights: FloatArray
+    totals: FloatArray
+
+    @classmethod
+    def from_labels(cls, scores: FloatArray, Y: IntArray, row_weights: FloatArray | None = None) -> "Scores":
+        """Combine scores with labels in {-1, 0, +1}; missing labels and scores get the weight 0."""
+        is_known = (Y != 0) & np.isfinite(scores)
+        rows = np.ones(len(Y)) if row_weights is None else row_weights
+        values = np.where(is_known, scores, 0.0).astype(np.float64)
+        totals = np.stack([rows @ (Y > 0), rows @ (Y < 0)])
+        return cls(values, (Y > 0).astype(np.float64), is_known * rows[:, None], totals)
+
+    @property
+    def n_relevant(self) -> FloatArray:
+        """Weight of the relevant rows of each label."""
+        return (self.weights * self.relevant).sum(axis=0)
+
+    @property
+    def n_irrelevant(self) -> FloatArray:
+        """Weight of the irrelevant rows of each label."""
+        return (self.weights * (1 - self.relevant)).sum(axis=0)
+
+    def columns(self, which: BoolArray | slice) -> "Scores":
+        """Return the scores of some labels."""
+        return Scores(*(part[:, which] for part in self))
+
+    def pool(self) -> "Scores":
+        """Return the scores of all labels as those of one label."""
+        values, relevant, weights = (part.reshape(-1, 1) for part in self[:3])
+        return Scores(values, relevant, weights, self.totals.sum(axis=1, keepdims=True))
 
 
 class ScoreClassifier(NamedAnswers, ABC):

@@ -14,9 +14,10 @@ from rbrl.estimators import BinaryRelevance, label_names
 from rbrl.estimators.convex import ConvexClassifier
 from rbrl.exceptions import ExportError
 from rbrl.interop.onnx import operators
-from rbrl.interop.onnx.graph import Graph, Value
+from rbrl.interop.onnx.operators import Graph, Value
 from rbrl.ranking_svm import RankSVM
 from rbrl.ranking_svm.estimators import PairSVM
+from rbrl.targets import SignedTargets
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -98,7 +99,7 @@ def _add_outputs(graph: Graph, model: Any, X: Value) -> None:
         scores = _shift_probabilities(graph, model, probabilities)
     else:
         scores = _add_scores(graph, model, X)
-    labels = operators.add_labels(graph, targets, scores, bool(getattr(model, "non_empty_", False)))
+    labels = _add_labels(graph, targets, scores, bool(getattr(model, "non_empty_", False)))
     shape = ("rows", targets.n_columns) if targets.is_matrix else ("rows",)
     graph.output("labels", labels, targets.dtype if targets.is_matrix else targets.classes_.dtype, shape)
     if targets.kind == "binary":
@@ -107,8 +108,38 @@ def _add_outputs(graph: Graph, model: Any, X: Value) -> None:
         graph.output("scores", scores, graph.dtype, ("rows", targets.n_columns))
     if probabilities is not None:
         n_columns = targets.n_columns if targets.is_matrix else len(targets.classes_)
-        result = operators.to_class_probabilities(graph, targets, probabilities)
+        result = _to_class_probabilities(graph, targets, probabilities)
         graph.output("probabilities", result, graph.dtype, ("rows", n_columns))
+
+
+def _add_labels(graph: Graph, targets: SignedTargets, scores: Value, never_empty: bool) -> Value:
+    """Add the predicted labels in the coding that `fit` received.
+
+    With `never_empty`, a row without a positive score gets its best label.
+    """
+    if targets.kind == "multiclass":
+        return graph("Gather", graph.constant(targets.classes_), graph("ArgMax", scores, axis=1, keepdims=0))
+    never_empty = never_empty and targets.is_matrix
+    is_relevant = operators.find_relevant(graph, scores, targets.n_columns, never_empty)
+    ones = graph.cast(is_relevant, np.int64)
+    if not targets.is_matrix:
+        # If the target has a single class, the index is always 0.
+        second = graph("Mul", graph("Squeeze", ones, np.array([1])), np.int64(len(targets.classes_) - 1))
+        return graph("Gather", graph.constant(targets.classes_), second)
+    if targets.low < 0:
+        ones = graph("Sub", graph("Mul", ones, np.int64(2)), np.int64(1))
+    return ones if targets.dtype == np.int64 else graph.cast(ones, targets.dtype)
+
+
+def _to_class_probabilities(graph: Graph, targets: SignedTargets, probabilities: Value) -> Value:
+    """Add the result of `predict_proba`, in which the probabilities of classes sum to 1."""
+    if targets.kind == "multiclass":
+        return graph("Div", probabilities, graph("ReduceSum", probabilities, np.array([1])))
+    if targets.is_matrix:
+        return probabilities
+    if len(targets.classes_) == 1:
+        return graph("Add", graph("Mul", probabilities, 0.0), 1.0)
+    return graph("Concat", graph("Sub", 1.0, probabilities), probabilities, axis=1)
 
 
 def _add_scores(graph: Graph, model: Any, X: Value) -> Value:

@@ -1,10 +1,12 @@
-"""Graph nodes of transformers and kernels, which come before the scores of a model, and of decisions after them.
+"""Graph of a model: nodes of transformers and kernels, of scores, and of decisions after them.
 
-Decisions are probabilities, thresholds and labels, as :mod:`rbrl.decision` computes them.
+Decisions are probabilities, thresholds and labels, as :mod:`rbrl.decision` computes them. Only this module imports the
+package onnx.
 """
 
+import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -15,11 +17,123 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
-from rbrl._common.typing import FloatArray
+from rbrl._common.typing import Array, FloatArray
+from rbrl._version import __version__
 from rbrl.decision import Chain, GlobalThreshold, LabelThresholds, NonEmpty, RowThreshold, TopK, ZeroThreshold
 from rbrl.exceptions import ExportError
-from rbrl.interop.onnx.graph import Graph, Value
-from rbrl.targets import SignedTargets
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+# Name of the result of a node, which is an input of other nodes.
+Value: TypeAlias = str
+# The operators used here have not changed since this version of the operator set, which current runtimes support.
+OPSET = 17
+IR_VERSION = 8
+# Largest number of bytes of a file of Protocol Buffers.
+MAX_FILE_BYTES = 2**31 - 1
+
+
+class Graph:
+    """Nodes and constants of a graph with one input X (n_rows, n_features) and named outputs.
+
+    Parameters
+    ----------
+    n_features : int or None
+        Number of columns of X; None allows any number.
+    dtype : {"float64", "float32"}
+        Type of X, of the constants and of the results.
+
+    Examples
+    --------
+    >>> graph = Graph(2, "float32")
+    >>> doubled = graph("Mul", graph.X, 2.0)
+    >>> graph.output("doubled", doubled, np.float32, ("rows", 2))
+    >>> [node.op_type for node in graph.model().graph.node]
+    ['Mul', 'Identity']
+    """
+
+    X: Value = "X"
+
+    def __init__(self, n_features: int | None, dtype: str) -> None:
+        try:
+            import onnx
+        except ImportError as error:
+            raise ImportError(f"rbrl.to_onnx needs the package onnx ({error}): pip install 'rbrl[onnx]'.") from error
+        self._onnx: Any = onnx
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._outputs: list[Any] = []
+        self._size = 0
+
+    def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> Value:
+        """Add a node, and return the name of its result.
+
+        The operator is a name such as "MatMul". Inputs are names, or numbers and arrays, which
+        become constants with floats in the precision of the graph.
+        """
+        return self.add(operator, *inputs, **attributes)[0]
+
+    def add(self, operator: str, *inputs: Any, n_results: int = 1, **attributes: Any) -> list[Value]:
+        """Add a node with several results, and return their names."""
+        names = [one if isinstance(one, str) else self.constant(self._round(one)) for one in inputs]
+        results = [f"{operator.lower()}_{len(self._nodes)}_{i}" for i in range(n_results)]
+        self._nodes.append(self._onnx.helper.make_node(operator, names, results, **attributes))
+        return results
+
+    def constant(self, values: Array) -> Value:
+        """Store an array of numbers or text without a change of its type, and return its name."""
+        self._size += values.nbytes
+        if self._size > MAX_FILE_BYTES:
+            raise ExportError(
+                f"An ONNX file can hold at most 2 GB. Got a model with more numbers in {self.dtype}; use "
+                "dtype='float32', or fit a smaller model: a linear model, or one with approximation='nystroem'."
+            )
+        name = f"constant_{len(self._constants)}"
+        values = values.astype(object) if values.dtype.kind in "US" else np.ascontiguousarray(values)
+        self._constants.append(self._onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def cast(self, value: Value, dtype: Any) -> Value:
+        """Convert numbers to another type."""
+        return self("Cast", value, to=self._type(dtype))
+
+    def output(self, name: str, value: Value, dtype: Any, shape: tuple[int | str, ...]) -> None:
+        """Add an output; a text in its shape stands for a size that depends on the input."""
+        self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
+        self._outputs.append(self._onnx.helper.make_tensor_value_info(name, self._type(dtype), shape))
+
+    def model(self, **metadata: object) -> "ModelProto":
+        """Return the checked model, with metadata that are stored as JSON."""
+        helper = self._onnx.helper
+        rows = helper.make_tensor_value_info(self.X, self._type(self.dtype), ("rows", self.n_features))
+        graph = helper.make_graph(self._nodes, "rbrl", [rows], self._outputs, self._constants)
+        model: ModelProto = helper.make_model(
+            graph, producer_name="rbrl", producer_version=__version__, ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+        )  # fmt: skip
+        helper.set_model_props(model, {key: json.dumps(value) for key, value in metadata.items()})
+        self._onnx.checker.check_model(model)
+        return model
+
+    def _round(self, values: Any) -> Array:
+        """Return an array with floats in the precision of the graph."""
+        array = np.asarray(values)
+        return array.astype(self.dtype) if array.dtype.kind == "f" else array
+
+    def _type(self, dtype: Any) -> int:
+        dtype = np.dtype(dtype)
+        if dtype.kind in "OUS":
+            return int(self._onnx.TensorProto.STRING)
+        try:
+            return int(self._onnx.helper.np_dtype_to_tensor_dtype(dtype))
+        except (KeyError, ValueError) as error:
+            raise ExportError(
+                f"ONNX does not support the type {dtype}; fit the model with labels of integers, bool or text."
+            ) from error
+
 
 # Function of a graph, a fitted transformer and rows; returns the transformed rows.
 Transform = Callable[[Graph, Any, Value], Value]
@@ -192,24 +306,6 @@ def find_relevant(graph: Graph, scores: Value, n_labels: int, never_empty: bool)
     return graph("Or", positive, graph("And", is_empty, is_best))
 
 
-def add_labels(graph: Graph, targets: SignedTargets, scores: Value, never_empty: bool) -> Value:
-    """Add the predicted labels in the coding that `fit` received.
-
-    With `never_empty`, a row without a positive score gets its best label.
-    """
-    if targets.kind == "multiclass":
-        return graph("Gather", graph.constant(targets.classes_), graph("ArgMax", scores, axis=1, keepdims=0))
-    is_relevant = find_relevant(graph, scores, targets.n_columns, never_empty and targets.is_matrix)
-    ones = graph.cast(is_relevant, np.int64)
-    if not targets.is_matrix:
-        # If the target has a single class, the index is always 0.
-        second = graph("Mul", graph("Squeeze", ones, np.array([1])), np.int64(len(targets.classes_) - 1))
-        return graph("Gather", graph.constant(targets.classes_), second)
-    if targets.low < 0:
-        ones = graph("Sub", graph("Mul", ones, np.int64(2)), np.int64(1))
-    return ones if targets.dtype == np.int64 else graph.cast(ones, targets.dtype)
-
-
 def add_probabilities(graph: Graph, model: Any, scores: Value) -> Value:
     """Add the probabilities (n_rows, n_columns) of a calibrated model, by sigmoids or by interpolation."""
     smooth = graph("Sigmoid", graph("Add", graph("Mul", scores, model.slopes_), model.intercepts_))
@@ -247,17 +343,6 @@ def _interpolate(graph: Graph, knots: Sequence[FloatArray], scores: Value) -> Va
     distance = graph("Max", graph("Sub", scores, graph("Gather", table, index)), 0.0)
     rise = graph("Mul", distance, graph("Gather", slopes.ravel(), index))
     return graph("Add", graph("Gather", values.ravel(), index), rise)
-
-
-def to_class_probabilities(graph: Graph, targets: SignedTargets, probabilities: Value) -> Value:
-    """Add the result of `predict_proba`, in which the probabilities of classes sum to 1."""
-    if targets.kind == "multiclass":
-        return graph("Div", probabilities, graph("ReduceSum", probabilities, np.array([1])))
-    if targets.is_matrix:
-        return probabilities
-    if len(targets.classes_) == 1:
-        return graph("Add", graph("Mul", probabilities, 0.0), 1.0)
-    return graph("Concat", graph("Sub", 1.0, probabilities), probabilities, axis=1)
 
 
 def _chain(graph: Graph, rule: Chain, scores: Value, n_labels: int) -> Value:
