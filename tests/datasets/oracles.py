@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 from scipy import sparse
 
-from rbrl.datasets.formats.table import MISSING_WORDS
+from rbrl.datasets.formats.words import MISSING_WORDS
 
 SPELLINGS = sorted(
     {form for word in MISSING_WORDS for form in (word, word.upper(), word.title(), "NaN", "None", "null")} - {""}

@@ -14,7 +14,7 @@ import rbrl
 from rbrl import CPNL, BRLClassifier, RBRLClassifier
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
 from rbrl.losses import ClassWeighted, PairwiseSquaredHinge, SquaredHinge
-from rbrl.out_of_core import fit as out_of_core_fit
+from rbrl.out_of_core import batches
 from rbrl.solvers import APG
 
 RNG = np.random.default_rng(0)
@@ -208,7 +208,7 @@ def test_a_label_that_is_unknown_in_all_blocks():
 @pytest.mark.parametrize("largest_gram", [5000, 2])
 def test_batches(largest_gram, monkeypatch):
     """With sums, the cuts do not matter; with steps, missing and weighted labels are learned from, too."""
-    monkeypatch.setattr(out_of_core_fit, "LARGEST_GRAM", largest_gram)
+    monkeypatch.setattr(batches, "LARGEST_GRAM", largest_gram)
     model = RBRLClassifier(ridge=1.0, nuclear=0.1)
     streams = [clone(model).partial_fit(X, MISSING, sample_weight=WEIGHTS)]
     for mask in (None, KNOWN):
@@ -226,7 +226,7 @@ def test_batches(largest_gram, monkeypatch):
 
 @pytest.mark.parametrize("largest_gram", [5000, 2])
 def test_a_batch_of_which_nothing_is_known_changes_nothing(largest_gram, monkeypatch):
-    monkeypatch.setattr(out_of_core_fit, "LARGEST_GRAM", largest_gram)
+    monkeypatch.setattr(batches, "LARGEST_GRAM", largest_gram)
     model, nothing = RBRLClassifier(ridge=1.0), np.zeros(Y.shape, dtype=bool)
     model.partial_fit(X, Y, label_mask=nothing).partial_fit(X, MISSING).partial_fit(X, Y, label_mask=nothing)
     np.testing.assert_allclose(model.coef_, RBRLClassifier(ridge=1.0).partial_fit(X, MISSING).coef_, rtol=1e-12)
@@ -234,7 +234,7 @@ def test_a_batch_of_which_nothing_is_known_changes_nothing(largest_gram, monkeyp
 
 @pytest.mark.parametrize("largest_gram", [5000, 2])
 def test_batches_without_a_label(largest_gram, monkeypatch):
-    monkeypatch.setattr(out_of_core_fit, "LARGEST_GRAM", largest_gram)
+    monkeypatch.setattr(batches, "LARGEST_GRAM", largest_gram)
     labels = MISSING.copy()
     labels[:, 2] = np.nan
     model = RBRLClassifier(ridge=1.0).partial_fit(X[:30], labels[:30]).partial_fit(X[30:], labels[30:])

@@ -7,7 +7,8 @@ from scipy import sparse
 from problems import ALL_LOSSES, random_labels, rbrl_loss
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.out_of_core import BlockDesign, BlockLoss, LocalBlocks
-from rbrl.out_of_core.design import BlockObjective, take_survey
+from rbrl.out_of_core.design import take_survey
+from rbrl.out_of_core.objective import BlockObjective
 from rbrl.problem import eigen_design, with_constant
 from rbrl.problem.linear import rotated_design
 from rbrl.problem.objective import Objective
@@ -167,7 +168,7 @@ def test_a_sample_of_few_rows_still_finds_the_way(monkeypatch):
 
 
 def test_lines_see_part_of_the_sample_and_move_along_with_the_weights(monkeypatch):
-    monkeypatch.setattr("rbrl.out_of_core.sums.LINE_SCORES", 75)
+    monkeypatch.setattr("rbrl.out_of_core.objective.LINE_SCORES", 75)
     arrays, blocks = pair()
     assert len(blocks.loss._sample[1]) == 15
     assert blocks.loss._sample[2].sum() == pytest.approx(60)
@@ -207,7 +208,7 @@ def test_only_a_few_points_are_remembered():
     _, blocks = pair()
     for k in range(6):
         blocks.at((k + 1.0) * weights(blocks.design))
-    assert len(blocks.loss._evaluations) == 3
+    assert len(blocks.loss.evaluations) == 3
     assert isinstance(blocks.loss, BlockLoss)
 
 

@@ -1,6 +1,7 @@
 """What is said while training goes on."""
 
 import io
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -48,8 +49,8 @@ def test_lines_for_pipes():
 
 def test_a_bar_on_a_terminal_that_vanishes():
     stream = Terminal()
-    with Passes(1e-5, Live(Console(file=stream, force_terminal=True, width=80))) as passes:
-        run(passes)
+    with closing(Live(Console(file=stream, force_terminal=True, width=80))) as display:
+        run(Passes(1e-5, display))
     assert "certified gap 1.0e-03" in stream.getvalue()
 
 
@@ -61,8 +62,8 @@ def test_the_display_depends_on_the_stream_and_on_verbose():
 
 def test_what_is_quick_opens_no_view():
     stream = Terminal()
-    with Passes(1e-5, Live(Console(file=stream, force_terminal=True, width=80), patience=60.0)) as passes:
-        run(passes)
+    with closing(Live(Console(file=stream, force_terminal=True, width=80), patience=60.0)) as display:
+        run(Passes(1e-5, display))
     assert stream.getvalue() == ""
 
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris, make_multilabel_classification
 import rbrl
 from rbrl import BRLClassifier, RBRLClassifier
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.out_of_core import fit as streaming
+from rbrl.out_of_core import batches as streaming
 
 X, Y = make_multilabel_classification(300, 10, n_classes=5, n_labels=2, random_state=0)
 X = X - X.mean(axis=0)

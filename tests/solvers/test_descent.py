@@ -5,7 +5,7 @@ import pytest
 
 from problems import DESIGNS, random_labels, random_objective, rbrl_loss
 from rbrl.out_of_core import BlockDesign, LocalBlocks
-from rbrl.out_of_core.design import BlockObjective
+from rbrl.out_of_core.objective import BlockObjective
 from rbrl.solvers import Descent, QuasiNewton
 from rbrl.solvers.line_search import NewtonLineSearch
 

@@ -263,8 +263,7 @@ def test_float32_features_give_the_model_of_float64(kernel):
 def run_at(rank_share, gaps=(1.0,), settings=None):
     """Return a run at zero weights, with a share of the singular values and gaps as given."""
     objective = random_objective(np.random.default_rng(0))
-    run = QuasiNewtonRun(objective, settings or QuasiNewton(), 1e-4, 10**6)
-    run.begin(objective.zeros())
+    run = QuasiNewtonRun(objective, settings or QuasiNewton(), objective.zeros(), 1e-4, 10**6)
     run.now.rank_share = lambda negligible: rank_share
     run.gaps = list(gaps)
     return run
@@ -324,8 +323,7 @@ def test_rounds_in_factors_keep_within_the_evaluations_left(monkeypatch):
 
 
 def test_where_no_step_descends_the_past_is_forgotten_before_the_other_direction_is_tried():
-    run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), QuasiNewton(), 1e-4, 100)
-    run.begin(None)
+    run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), QuasiNewton(), None, 1e-4, 100)
     run.now.rank_share = lambda negligible: 1.0
     moved = 2 * run.now.W
     there = Iterate(run.objective, moved, run.objective.design.scores(moved), 1e-4)
@@ -338,8 +336,7 @@ def test_where_no_step_descends_the_past_is_forgotten_before_the_other_direction
 
 
 def test_where_no_step_descends_and_singular_values_vanish_factors_are_tried():
-    run = QuasiNewtonRun(low_rank_problem(12.0), QuasiNewton(), 1e-4, 100)
-    run.begin(None)
+    run = QuasiNewtonRun(low_rank_problem(12.0), QuasiNewton(), None, 1e-4, 100)
     run.now.rank_share = lambda negligible: 0.8
     run.recover_from_failed_step()
     assert run.round_tol < 0.3e-4
@@ -358,7 +355,6 @@ def test_labels_that_do_not_couple_need_no_products_with_matrices_over_labels():
     free, coupled = (random_objective(np.random.default_rng(0), lambdas=(1.0, r, 0.0)) for r in (0.0, 10.0))
     seeds = []
     for objective in (free, coupled):
-        run = QuasiNewtonRun(objective, QuasiNewton(), 1e-4, 100)
-        run.begin(None)
+        run = QuasiNewtonRun(objective, QuasiNewton(), None, 1e-4, 100)
         seeds.append(run.direction.has_diagonal_seed)
     assert seeds == [True, False]

@@ -92,7 +92,9 @@ def as_dense(matrix: Any) -> Array:
     >>> as_dense(sparse.csr_array([[0, 2]]))
     array([[0, 2]])
     """
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(fill_masked_entries(matrix))
+    if isinstance(matrix, np.ma.MaskedArray):
+        return np.asarray(fill_masked_entries(matrix))
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
 def check_no_mask(**arguments: Any) -> None:
@@ -254,7 +256,7 @@ def label_values(y: Any) -> LabelValues:
         return LabelValues(rows, y.dtype, type(rows))
     if isinstance(y, np.ma.MaskedArray) and y.dtype.kind != "O":
         return LabelValues(fill_masked_entries(y), y.dtype)
-    values = np.asarray(fill_masked_entries(y))
+    values = as_dense(y)
     found = _convert_objects(values) if values.dtype.kind == "O" else LabelValues(values, values.dtype)
     declared = _declared_type(y) if found.values.dtype.kind in "biuf" else None
     return found if declared is None else found._replace(dtype=declared)

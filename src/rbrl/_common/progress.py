@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -36,6 +37,8 @@ class Display:
     ...     display.line("3 of 4")
     3 of 4
     """
+
+    is_silent = True
 
     def line(self, text: str) -> None:
         """Write a line of a log.
@@ -75,6 +78,8 @@ class Lines(Display):
     stream : text stream, default=sys.stderr
     """
 
+    is_silent = False
+
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
 
@@ -94,6 +99,8 @@ class Live(Display):
     patience : float, default=0
         Seconds before the view opens, so that quick work shows none.
     """
+
+    is_silent = False
 
     def __init__(self, console: "Console | None" = None, patience: float = 0.0) -> None:
         # Rich is optional and slow to import: only a live view imports it.
@@ -190,21 +197,8 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-class _Progress:
-    """Context that closes its display at the end."""
-
-    def __init__(self, display: Display | None) -> None:
-        self.display = display or Display()
-        self._start = time.perf_counter()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.display.close()
-
-
-class Passes(_Progress):
+@dataclass
+class Passes:
     """Passes of a fit over its rows, and the latest certified gap.
 
     Parameters
@@ -227,16 +221,14 @@ class Passes(_Progress):
     'pass 1, certified gap 5.0e-01'
     """
 
-    def __init__(
-        self, tol: float, display: Display | None = None, callback: Callable[[float], bool] | None = None
-    ) -> None:
-        super().__init__(display)
-        self.tol = tol
-        self.callback = callback
-        self.n_passes = 0
-        self.gap = math.inf
-        self._share = 0.0
-        self._gaps: list[tuple[int, float]] = []  # number of passes and logarithm of the gap
+    tol: float
+    display: Display = field(default_factory=Display)
+    callback: Callable[[float], bool] | None = None
+    n_passes: int = field(default=0, init=False)
+    gap: float = field(default=math.inf, init=False)
+    _share: float = field(default=0.0, init=False)
+    _gaps: list[tuple[int, float]] = field(default_factory=list, init=False)  # passes, and logarithm of the gap
+    _start: float = field(default_factory=time.perf_counter, init=False)
 
     def advance(self, n_done: int, n_blocks: int) -> None:
         """Count blocks of the current pass.
@@ -248,7 +240,8 @@ class Passes(_Progress):
         """
         self.n_passes += n_done == n_blocks
         self._share = n_done / n_blocks
-        self.display.view(self._draw)
+        if not self.display.is_silent:
+            self.display.view(self._draw)
 
     def on_gap(self, gap: float) -> bool:
         """Show a gap that the solver has certified.
@@ -266,8 +259,9 @@ class Passes(_Progress):
         self._share = 1.0
         if 0 < gap < math.inf:
             self._gaps = [*self._gaps[-N_RECENT_GAPS:], (self.n_passes, math.log(gap))]
-        self.display.line(self.text())
-        self.display.view(self._draw)
+        if not self.display.is_silent:
+            self.display.line(self.text())
+            self.display.view(self._draw)
         return self.callback is not None and self.callback(gap)
 
     def seconds_left(self) -> float | None:
@@ -294,7 +288,7 @@ class Passes(_Progress):
         return bar(self._share, 1.0, self.text())
 
 
-class Models(_Progress):
+class Models:
     """Number of models that a search has fitted, of a total that may grow during the search.
 
     Parameters
@@ -324,13 +318,20 @@ class Models(_Progress):
         self, owner: str, display: Display | None = None, pause: float = PATIENCE_SECONDS,
         callback: Callable[[], object] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(display)
+        self.display = display or Display()
+        self._start = time.perf_counter()
         self.owner = owner
         self.pause = pause
         self.callback = callback
         self.n_done = 0
         self.n_models = 0
         self._last_line = self._start
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.display.close()
 
     def expect(self, n_further: int) -> None:
         """Set the number of models that are still to be fitted.

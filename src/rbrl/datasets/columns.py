@@ -34,6 +34,7 @@ XML_NAMESPACE = "http://mulan.sourceforge.net/labels"
 PANDAS_INDEX = re.compile(r"Unnamed: 0(\.\d+)*|__index_level_\d+__")  # pandas names an unnamed index so
 
 
+@dataclass(eq=False, repr=False)
 class NumberedNames(Sequence[str]):
     """The names `prefix1`, `prefix2`, …, computed on access: a million names need no memory.
 
@@ -43,9 +44,8 @@ class NumberedNames(Sequence[str]):
     ['x1', 'x2', 'x3']
     """
 
-    def __init__(self, prefix: str, n_names: int):
-        self.prefix = prefix
-        self.n_names = int(n_names)
+    prefix: str
+    n_names: int
 
     def __len__(self) -> int:
         return self.n_names

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import check_same_rows, fill_masked_entries
+from rbrl._common.frames import as_dense, check_same_rows
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
 from rbrl.datasets.columns import NAME_PREFIXES, Columns, NumberedNames, match_names
 from rbrl.exceptions import DataFormatError
@@ -121,17 +121,20 @@ class Dataset:
         card: "Card | None" = None, first_feature: int | None = None, first_label: int | None = None,
         ignored: Sequence[str] = (), label_words: Mapping[str, int] | None = None,
     ):  # fmt: skip
-        check_same_rows(X=X, Y=Y)
+        if hasattr(X, "iloc"):
+            check_same_rows(X=X, Y=Y)
         fields = vars(self)  # the way to set a field of a frozen object
         fields["X"] = _check_matrix(X, "X must be a matrix of numbers", np.float64)
         fields["Y"] = _check_matrix(Y, "Y must be a matrix of 0 and 1", np.int8)
         fields |= {"name": name, "description": description, "card": card, "first_feature": first_feature}
         fields |= {"first_label": first_label, "ignored": tuple(ignored), "label_words": dict(label_words or {})}
-        if self.X.shape[0] != self.Y.shape[0]:
-            raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
-        fields["feature_names"] = _check_names("feature", feature_names, self.n_features)
-        fields["label_names"] = _check_names("label", label_names, self.n_labels)
-        fields["categorical_index"] = _check_indexes("categorical_index", categorical_index, self.n_features)
+        n_samples, n_features = self.X.shape
+        n_rows, n_labels = self.Y.shape
+        if n_samples != n_rows:
+            raise DataFormatError(f"X and Y must have as many rows; got {n_samples} and {n_rows}.")
+        fields["feature_names"] = _check_names("feature", feature_names, n_features)
+        fields["label_names"] = _check_names("label", label_names, n_labels)
+        fields["categorical_index"] = _check_indexes("categorical_index", categorical_index, n_features)
         fields["splits"] = {k: self._check_split(k, v) for k, v in (splits or {}).items()}
 
     def _check_split(self, name: str, split: tuple[ArrayLike, ArrayLike]) -> Split:
@@ -177,7 +180,7 @@ class Dataset:
         names = (self.feature_names, self.label_names)
         features, labels = (None if isinstance(own, NumberedNames) else own for own in names)
         return Columns(
-            self.n_features, self.n_labels, features, labels,
+            self.X.shape[1], self.Y.shape[1], features, labels,
             self.first_feature, self.first_label, self.ignored, self.label_words,
         )  # fmt: skip
 
@@ -354,7 +357,7 @@ class Dataset:
 
 def _check_matrix(A: Any, rule: str, dtype: type) -> Matrix:
     """Return features as float64, or labels as int8 or, if some are missing, as float32."""
-    A = A if sparse.issparse(A) else np.asarray(fill_masked_entries(A))
+    A = A if sparse.issparse(A) else as_dense(A)
     if A.ndim != 2 or A.dtype.kind not in "biuf":
         raise DataFormatError(f"{rule}; got shape {A.shape} of type {A.dtype}.")
     values = stored_values(A)

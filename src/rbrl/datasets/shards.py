@@ -62,15 +62,10 @@ class Shards(Sequence[Part]):
         self.options = options
         self._first = next(iter(self.paths), Path())
         self._columns: Columns | None = None
-        self._copies = _Copies(cache, options)
+        self._copies = _Copies(cache)
         for path in self.paths:
             if not path.is_file():
                 raise FileNotFoundError(f"no such file: {path}, one of {len(self.paths)} shards")
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the shards, for messages."""
-        return [str(path) for path in self.paths]
 
     def read(self, i: int) -> Dataset:
         """Read shard i as a :class:`Dataset`, with the names of its columns.
@@ -94,6 +89,8 @@ class Shards(Sequence[Part]):
         >>> folder.cleanup()
         """
         path = self.paths[i]
+        if find_format(path, self.options.get("format")).name == "npz":
+            return self._parse(path)
         dataset = self._copies.get(path)
         if dataset is None:
             dataset = self._parse(path)
@@ -115,9 +112,10 @@ class Shards(Sequence[Part]):
                 options["labels"] = list(self._columns.label_names)
         dataset = load_file(path, **options)
         with name_file_in_errors(path):
-            if dataset.n_labels != self._columns.n_labels:
-                raise format_error(f"it has {dataset.n_labels} labels; {owner} {self._columns.n_labels}")
-            return dataset.matching(self._columns, owner)
+            columns = dataset.columns
+            if columns.n_labels != self._columns.n_labels:
+                raise format_error(f"it has {columns.n_labels} labels; {owner} {self._columns.n_labels}")
+            return dataset if columns == self._columns else dataset.matching(self._columns, owner)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -140,15 +138,14 @@ class Shards(Sequence[Part]):
         return f"Shards({len(self)} files, {ends})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_copies": _Copies(self.cache, self.options)}  # another process makes its own copies
+        return {**self.__dict__, "_copies": _Copies(self.cache)}  # another process makes its own copies
 
 
 class _Copies:
     """Copies of files that are slow to parse, made when a file is read for the second time."""
 
-    def __init__(self, cache: bool | str | Path, options: dict[str, Any]):
+    def __init__(self, cache: bool | str | Path):
         self.cache = cache
-        self.options = options
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         # For each file that was read: its size, the time of its last change, and its copy.
         self.seen: dict[Path, tuple[tuple[int, int], Path | None]] = {}
@@ -163,7 +160,7 @@ class _Copies:
 
     def add(self, path: Path, dataset: Dataset) -> None:
         """Record that a file was parsed; make a copy if it was parsed before."""
-        if not self.cache or find_format(path, self.options.get("format")).name == "npz":
+        if not self.cache:
             return
         stamp = _stamp(path)
         was_seen = path in self.seen and self.seen[path][0] == stamp

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Dataset, Shards
-from rbrl.decision import filling_pays, relevant_labels
+from rbrl.decision import relevant_labels
+from rbrl.decision.rules import LARGEST_EMPTY_SHARE
 from rbrl.estimators.named_answers import NamedAnswers
 from rbrl.estimators.validation import (
     FLOATS,
@@ -49,7 +50,7 @@ def should_fill_empty_rows(model: Any) -> bool:
     """
     if model.non_empty != "auto":
         return bool(model.non_empty)
-    return filling_pays(model.empty_share_) if hasattr(model, "empty_share_") else model.all_labelled_
+    return model.empty_share_ <= LARGEST_EMPTY_SHARE if hasattr(model, "empty_share_") else model.all_labelled_
 
 
 class MultiLabelClassifier(NamedAnswers):

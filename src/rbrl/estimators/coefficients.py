@@ -58,21 +58,7 @@ def store_row_coefficients(model: Any, X: Matrix, rows: IntArray, coefficients: 
     """
     model.dual_coef_ = np.zeros((X.shape[0], coefficients.shape[1]), dtype=coefficients.dtype)
     model.dual_coef_[rows] = coefficients
-    model.X_fit_ = None if is_precomputed(model) else X
-
-
-def is_precomputed(model: Any) -> bool:
-    """Return whether the user gives kernel values in place of features.
-
-    Parameters
-    ----------
-    model : classifier
-
-    Returns
-    -------
-    bool
-    """
-    return isinstance(model.kernel, str) and model.kernel == "precomputed"
+    model.X_fit_ = None if model.kernel == "precomputed" else X
 
 
 def check_kernel(model: Any) -> None:
@@ -88,7 +74,7 @@ def check_kernel(model: Any) -> None:
     check_number(owner, "coef0", model.coef0)
     if not callable(model.kernel):
         check_choice(owner, "kernel", model.kernel, KERNELS)
-    if is_precomputed(model) and getattr(model, "fit_intercept", False):
+    if model.kernel == "precomputed" and getattr(model, "fit_intercept", False):
         raise ValueError(
             f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={model.fit_intercept}; "
             "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."

@@ -21,7 +21,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, should_fill_empty_rows
 from rbrl.estimators.coefficients import check_kernel, find_nuclear, stored_weights
-from rbrl.estimators.convex_problem import ConvexProblem, check_solver
+from rbrl.estimators.convex_problem import ConvexProblem, solver_of
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import ClassWeight, check_class_weight, check_classes, find_entries, warn_of_missing_labels
 from rbrl.estimators.forms import form_of
@@ -42,7 +42,7 @@ from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import as_blocks
 from rbrl.problem.objective import LARGEST_BLOCK
 from rbrl.scales import InterceptStrength, Strength, Width, intercept_column
-from rbrl.solvers import Solution, Solver
+from rbrl.solvers import Solver
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
@@ -60,7 +60,7 @@ class ConvexClassifier(MultiLabelClassifier):
     Attributes
     ----------
     stream_ : dict
-        Summary of the rows of `partial_fit`; see :func:`rbrl.out_of_core.fit.learn_batch`.
+        Summary of the rows of `partial_fit`; see :func:`rbrl.out_of_core.batches.learn_batch`.
     n_samples_seen_ : int
         Number of rows of `partial_fit`, or of a fit of rows in blocks.
     weight_seen_ : float
@@ -259,15 +259,36 @@ class ConvexClassifier(MultiLabelClassifier):
         vars(self).pop("gamma_", None)
         solution = problem.fit()
         self._set_threshold(problem)
-        self._store_solution(solution, started)
+        proof = solution.proof
+        result = solution.result
+        for text in solution.messages:
+            warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
+        self.objective_ = proof.objective
+        self.gap_ = proof.gap
+        self.n_iter_ = result.n_iter
+        self.n_evaluations_ = result.evaluations
+        self.history_ = np.append(result.history[:-1], proof.objective)
+        for name in ("_dual_scores", "rank_"):
+            vars(self).pop(name, None)
+        if self.warm_start and isinstance(result.dual_scores, np.ndarray):
+            self._dual_scores = result.dual_scores
+        if proof.sigma is not None:
+            self.rank_ = _count_rank(proof.sigma)
+        if self.verbose:
+            sys.stderr.write(
+                f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
+                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, "
+                f"{time.perf_counter() - started:.2f} s\n"
+            )
 
     def _check_entries(
         self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None = None,
         label_mask: MatrixLike | None = None,
     ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:  # fmt: skip
         """Return checked rows, labels (0 is missing), weights of rows or entries, and weights of whole rows."""
-        check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
-        check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
+        if not (sample_weight is None and label_mask is None):
+            check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
+            check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
         X, Y, _ = check_training_data(self, X, y)
         if self.threshold != 0:
             check_classes(type(self).__name__, self.threshold, self.targets_.kind)
@@ -391,30 +412,6 @@ class ConvexClassifier(MultiLabelClassifier):
             coefficients[-1] /= intercept_column(self.ridge_, self.intercept_ridge)
         return _count_rank(singular_values(coefficients))
 
-    def _store_solution(self, solution: Solution, started: float) -> None:
-        """Store the certificate and the history of a solution, and warn with its messages."""
-        proof = solution.proof
-        result = solution.result
-        for text in solution.messages:
-            warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
-        self.objective_ = proof.objective
-        self.gap_ = proof.gap
-        self.n_iter_ = result.n_iter
-        self.n_evaluations_ = result.evaluations
-        self.history_ = np.append(result.history[:-1], proof.objective)
-        for name in ("_dual_scores", "rank_"):
-            vars(self).pop(name, None)
-        if self.warm_start and isinstance(result.dual_scores, np.ndarray):
-            self._dual_scores = result.dual_scores
-        if proof.sigma is not None:
-            self.rank_ = _count_rank(proof.sigma)
-        if self.verbose:
-            sys.stderr.write(
-                f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
-                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, "
-                f"{time.perf_counter() - started:.2f} s\n"
-            )
-
     def _scores(self, X: Matrix) -> FloatArray:
         scores = self._untuned_scores(X)
         scores -= np.asarray(getattr(self, "threshold_", 0.0), dtype=scores.dtype)
@@ -440,7 +437,7 @@ class ConvexClassifier(MultiLabelClassifier):
         if self.class_weight is not None:
             check_class_weight(owner, self.class_weight)
         check_kernel(self)
-        check_solver(self)
+        solver_of(self)
 
 
 def _count_rank(sigma: FloatArray) -> int:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.estimators.coefficients import find_nuclear, is_precomputed
+from rbrl.estimators.coefficients import find_nuclear
 from rbrl.estimators.forms import LinearForm, MakeObjective, form_of
 from rbrl.estimators.training_scores import LabelledRows
 from rbrl.losses import Loss
@@ -84,7 +84,9 @@ class ConvexProblem:
         self.rows, self.weights = observed_rows(weights, len(Y), Y)
         self.Y = Y if len(self.rows) == len(Y) else Y[self.rows]
         self.counted = None if counted is None else counted[self.rows]
-        self.form = form_of(model)(model, X, self.rows, self.counted, Y.shape[1], n_problems)
+        is_whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
+        observed = X if is_whole else X[self.rows]
+        self.form = form_of(model)(model, X, self.rows, observed, self.counted, Y.shape[1], n_problems)
 
     @property
     def ridge(self) -> float:
@@ -245,7 +247,7 @@ class ConvexProblem:
     def training_rows(self) -> LabelledRows:
         """Return the rows that are not ignored, with their labels."""
         form = self.form
-        X = form.X[self.rows] if is_precomputed(self.model) else form.observed
+        X = form.X[self.rows] if self.model.kernel == "precomputed" else form.observed
         return LabelledRows(X, self.Y, self.weights, self.counted)
 
     def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
@@ -266,7 +268,7 @@ class ConvexProblem:
 
 
 def solver_of(model: "ConvexClassifier") -> Solver:
-    """Return the solver that the parameters of a classifier name.
+    """Return the solver that the parameters `solver` and `max_rank` of a classifier name, after their checks.
 
     Parameters
     ----------
@@ -276,28 +278,22 @@ def solver_of(model: "ConvexClassifier") -> Solver:
     -------
     Solver
     """
-    if model.max_rank is not None:
-        return LowRank(model.max_rank)
-    by_name: dict[str, Any] = SOLVERS
-    return by_name[model.solver]() if isinstance(model.solver, str) else model.solver
-
-
-def check_solver(model: "ConvexClassifier") -> None:
-    """Check the parameters `solver` and `max_rank` of a classifier."""
     owner = type(model).__name__
-    if isinstance(model.solver, str):
-        check_choice(owner, "solver", model.solver, tuple(SOLVERS))
-    elif not hasattr(model.solver, "solve"):
+    solver = model.solver
+    if isinstance(solver, str):
+        check_choice(owner, "solver", solver, tuple(SOLVERS))
+    elif not hasattr(solver, "solve"):
+        raise ValueError(f"The solver parameter of {owner} must be a name or a solver object. Got {solver!r} instead.")
+    if model.max_rank is None:
+        by_name: dict[str, Any] = SOLVERS
+        return by_name[solver]() if isinstance(solver, str) else solver
+    check_number(owner, "max_rank", model.max_rank, low=1, integer=True)
+    if not (isinstance(solver, str) and solver in ("auto", "low-rank")):
         raise ValueError(
-            f"The solver parameter of {owner} must be a name or a solver object. Got {model.solver!r} instead."
+            f"With max_rank={model.max_rank}, {owner} is solved in factors. Got solver={solver!r}; leave it at 'auto', or "
+            "set max_rank=None."
         )
-    if model.max_rank is not None:
-        check_number(owner, "max_rank", model.max_rank, low=1, integer=True)
-        if not (isinstance(model.solver, str) and model.solver in ("auto", "low-rank")):
-            raise ValueError(
-                f"With max_rank={model.max_rank}, {owner} is solved in factors. Got solver={model.solver!r}; leave it at "
-                "'auto', or set max_rank=None."
-            )
+    return LowRank(model.max_rank)
 
 
 def observed_rows(

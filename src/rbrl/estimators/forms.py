@@ -6,8 +6,9 @@ coefficients. :func:`form_of` is the one place that chooses a form, by the param
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators.coefficients import (
     apply_feature_map,
     find_nuclear,
-    is_precomputed,
     kernel_parameters,
     kernel_values,
     score_by_kernel,
@@ -59,10 +59,9 @@ from rbrl.solvers.proof import prove_function, prove_linear
 MakeObjective: TypeAlias = Callable[[Design], Objective]
 
 
+@dataclass(eq=False)
 class ModelForm(ABC):
     """The form of a model over the rows of a fit.
-
-    `scores` is a function of a fitted model and of checked rows. It returns a new array of scores.
 
     Parameters
     ----------
@@ -71,16 +70,13 @@ class ModelForm(ABC):
         Checked rows.
     rows : array of int
         Rows that are not ignored.
+    observed : array or CSR matrix
+        Rows of X that are not ignored; all of a kernel matrix.
     counted : array (n_rows,) or None
         Effective number of rows that each of them stands for; None means 1.
     n_labels : int
     n_problems : int, default=1
         Number of objectives that will be minimised over the design.
-
-    Attributes
-    ----------
-    observed : array or CSR matrix
-        Rows of X that are not ignored; all of a kernel matrix.
 
     Examples
     --------
@@ -93,21 +89,21 @@ class ModelForm(ABC):
     ((60, 4), 'KernelForm')
     """
 
-    is_linear = False
-    scores: Callable[[Any, Matrix], FloatArray]
+    is_linear: ClassVar[bool] = False
 
-    def __init__(
-        self, model: Any, X: Matrix, rows: IntArray, counted: FloatArray | None, n_labels: int, n_problems: int = 1
-    ) -> None:
-        self.model = model
-        self.X = X
-        self.rows = rows
-        self.counted = counted
-        self.n_labels = n_labels
-        self.n_problems = n_problems
-        has_all_rows = len(rows) == X.shape[0]
-        self.observed = X if has_all_rows or is_precomputed(model) else X[rows]
-        self._last_design: Design | None = None
+    model: Any
+    X: Matrix
+    rows: IntArray
+    observed: Matrix
+    counted: FloatArray | None
+    n_labels: int
+    n_problems: int = 1
+    _last_design: Design | None = field(default=None, init=False)
+
+    @staticmethod
+    @abstractmethod
+    def scores(model: Any, X: Matrix) -> FloatArray:
+        """Return the scores of checked rows by a fitted model, as a new array."""
 
     @abstractmethod
     def find_start(self) -> FloatArray | None:
@@ -232,6 +228,7 @@ class LinearForm(ModelForm):
     """Weights of the features in `coef_`, and `intercept_`."""
 
     is_linear = True
+    gamma = None
     # The nuclear norm is that of the weights.
     has_row_design = True
 
@@ -300,14 +297,14 @@ class KernelForm(ModelForm):
 
     def basis(self, X: Matrix, constant: float) -> Any:
         """Return the kernel values between X and the training rows that are not ignored."""
-        if is_precomputed(self.model):
+        if self.model.kernel == "precomputed":
             return kernel_values(self.model, X[:, self.rows] if len(self.rows) < X.shape[1] else X)
         return kernel_values(self.model, X, self.observed, self.gamma)
 
     def make_row_design(self, constant: float) -> AscentDesign:
         """Return the design over the kernel matrix, which is not decomposed."""
         model = self.model
-        if is_precomputed(model) or callable(model.kernel):
+        if model.kernel == "precomputed" or callable(model.kernel):
             K = self._kernel_matrix()
             check_semidefinite(K)
             return KernelDesign(K)
@@ -350,7 +347,7 @@ class KernelForm(ModelForm):
         if design is not None:
             return super().count_parameters(ridge, design)
         rows = self.rows[choose_spectrum_rows(len(self.rows))]
-        X = self.X[np.ix_(rows, rows)] if is_precomputed(self.model) else self.X[rows]
+        X = self.X[np.ix_(rows, rows)] if self.model.kernel == "precomputed" else self.X[rows]
         return estimate_kernel_parameters(kernel_values(self.model, X, gamma=self.gamma), ridge, self.n_counted)
 
 

@@ -23,8 +23,8 @@ from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import Block, Blocks, fit_blocks
+from rbrl.out_of_core.batches import learn_batch, streamed_coefficients
 from rbrl.out_of_core.design import Survey
-from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
 from rbrl.scales import intercept_column
 from rbrl.solvers import QuasiNewton, Solution
 from rbrl.targets import SignedTargets, agreed_names, are_label_sets, label_matrix
@@ -51,9 +51,12 @@ class BlockProblem:
     ----------
     on_gap : callable or None
         Function that is called with every certified gap; it returns True to stop.
+    ridge : float
+        Ridge of the model as a number, after `fit`.
     """
 
     on_gap: Callable[..., bool] | None = None
+    ridge: float
     _found: Survey
     _loss: WeightedLoss
 
@@ -72,12 +75,6 @@ class BlockProblem:
             )
         self.model = model
         self.blocks = blocks
-
-    @property
-    def ridge(self) -> float:
-        """The ridge of the model as a number."""
-        ridge = self.model.ridge
-        return self._found.scales.ridge() if isinstance(ridge, str) else float(ridge)
 
     def fit(self) -> Solution:
         """Solve the problem, and store the weights and the facts about the data in the model."""
@@ -104,16 +101,6 @@ class BlockProblem:
             verbose=model.verbose,
             callback=self.on_gap,
         )
-        self._store_facts(columns)
-        store_weights(model, solution.coefficients)
-        model.ridge_ = self.ridge
-        in_passes = blocks.pass_seconds - seconds_before
-        model.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
-        return solution
-
-    def _store_facts(self, columns: Columns) -> None:
-        """Store the results of the first pass over the rows, and warn of problems that it has found."""
-        model = self.model
         found = self._found
         model.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         model.n_samples_seen_ = found.n_samples
@@ -123,7 +110,14 @@ class BlockProblem:
             found.scales.warn_of_spread(type(model).__name__)
         vars(model).pop("feature_names_in_", None)
         store_columns(model, columns)
-        warn_of_missing_labels(found.known[None], columns.label_names)
+        if not found.known.all():
+            warn_of_missing_labels(found.known[None], columns.label_names)
+        store_weights(model, solution.coefficients)
+        self.ridge = found.scales.ridge() if isinstance(model.ridge, str) else float(model.ridge)
+        model.ridge_ = self.ridge
+        in_passes = blocks.pass_seconds - seconds_before
+        model.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
+        return solution
 
     def training_rows(self) -> LabelledRows:
         """Return the sample of the rows that was kept."""

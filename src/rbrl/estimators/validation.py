@@ -90,7 +90,8 @@ def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
     -------
     X, a float array or CSR matrix; or X and y
     """
-    check_no_mask(X=X)
+    if np.ma.isMaskedArray(X):
+        check_no_mask(X=X)
     try:
         return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
     except (TypeError, ValueError):
@@ -115,9 +116,25 @@ def check_training_data(
     Y : array (n_samples, n_labels) of int8
     weights : array (n_samples,) or None
     """
-    X, y, columns = _split_columns(model, X, y, sample_weight)
-    check_no_mask(sample_weight=sample_weight)
-    labels = y
+    owner = type(model).__name__
+    if isinstance(X, Shards):
+        raise ValueError(
+            f"{owner} learns from rows in memory. Got {X!r}; load the rows as one file, or use a classifier that learns "
+            "from files, such as RBRLClassifier."
+        )
+    if isinstance(X, Dataset):
+        if y is not None:
+            raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
+        names = agreed_names(model.label_names, X.columns.label_names, X.n_labels)
+        columns = replace(X.columns, label_names=names)
+        X, labels = X.X, X.Y
+    else:
+        if not (isinstance(y, np.ndarray) and sample_weight is None):
+            check_same_rows(X=X, y=y, sample_weight=sample_weight)
+        labels, names = label_matrix(y, model.label_names)
+        columns = Columns(label_names=names)
+    if sample_weight is not None:
+        check_no_mask(sample_weight=sample_weight)
     X, y = validate_labelled_rows(model, X, labels)
     model.targets_ = SignedTargets().fit(labels)
     if not model.targets_.is_matrix:
@@ -127,29 +144,12 @@ def check_training_data(
     Y = model.targets_.encode(y)
     if not (model.takes_missing or Y.all()):
         raise InvalidLabelsError(
-            f"{type(model).__name__} needs to know every label of every row. Got y with "
+            f"{owner} needs to know every label of every row. Got y with "
             f"{np.count_nonzero(Y == 0)} of {Y.size} entries missing (NaN). Fill them in, or use "
             "BinaryRelevance, RBRLClassifier, BRLClassifier or CPNL, which learn from the known entries."
         )
     model.empty_share_ = empty_share(Y, mean_weights(Y, weights))
     return X, Y, weights
-
-
-def _split_columns(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Any, Columns]:
-    """Return rows and labels, and their columns apart."""
-    if isinstance(X, Shards):
-        raise ValueError(
-            f"{type(model).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
-            "classifier that learns from files, such as RBRLClassifier."
-        )
-    if isinstance(X, Dataset):
-        if y is not None:
-            raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
-        names = agreed_names(model.label_names, X.columns.label_names, X.n_labels)
-        return X.X, X.Y, replace(X.columns, label_names=names)
-    check_same_rows(X=X, y=y, sample_weight=sample_weight)
-    y, names = label_matrix(y, model.label_names)
-    return X, y, Columns(label_names=names)
 
 
 def get_columns(model: Any) -> Columns:

@@ -1,91 +1,25 @@
-"""Blocks of rows, and sums of functions over them, in this process or on the workers of a Dask cluster."""
+"""Sums of functions over blocks of rows, in this process or on the workers of a Dask cluster."""
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import iadd
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from rbrl._common.environment import import_extra
 from rbrl._common.frames import check_same_rows, column_names, fill_masked_entries, label_values
 from rbrl._common.progress import Passes
-from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
+from rbrl._common.typing import MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.targets import encode_matrix
+from rbrl.out_of_core.block import Block
 
 # Function of a block and other arguments. It returns a tuple of numbers, arrays and lists, which can be added.
 Summand: TypeAlias = Callable[..., tuple[Any, ...]]
 # Number of blocks whose results one task of Dask adds.
 TREE_BRANCHES = 8
-# Number of scores that are computed at a time, so that they stay in the cache of the processor.
-BLOCK_SLICE_SCORES = 2**18
-
-
-class Block(NamedTuple):
-    """Features, labels and weights of some rows.
-
-    Attributes
-    ----------
-    X : array or sparse matrix (n_rows, n_features)
-        Features.
-    Y : array or sparse matrix (n_rows, n_labels)
-        Labels as the user codes them.
-    name : str
-        Name of the block in error messages.
-    weights : array (n_rows,) or (n_rows, n_labels), or None
-        Weights of rows or of entries; None for weights of 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.out_of_core import Block
-    >>> block = Block(np.eye(3), np.array([[1.0], [0.0], [np.nan]]), "part 1")
-    >>> labels, weights = block.labels()
-    >>> labels.ravel().tolist(), weights is None
-    ([1, -1, 0], True)
-    """
-
-    X: Any
-    Y: Any
-    name: str
-    weights: Any = None
-
-    def labels(self, rows: Any = slice(None)) -> tuple[IntArray, FloatArray | None]:
-        """Return labels in {-1, 0, +1} and the weights; 0 is a missing label or an entry of weight 0.
-
-        Parameters
-        ----------
-        rows : slice or array, default=slice(None)
-
-        Returns
-        -------
-        Y : array (n_rows, n_labels)
-        weights : array (n_rows,) or (n_rows, n_labels), or None
-        """
-        Y = encode_matrix(self.Y[rows])
-        if self.weights is None:
-            return Y, None
-        weights = self.weights[rows]
-        weights = np.asarray(weights.toarray() if issparse(weights) else weights, dtype=np.float64)
-        is_known = (weights if weights.ndim == 2 else weights[:, None]) > 0
-        return np.where(is_known, Y, np.int8(0)), weights
-
-    def slices(self) -> Iterator[tuple[Matrix, IntArray, FloatArray | None]]:
-        """Yield the features, labels in {-1, 0, +1} and weights of a few rows at a time.
-
-        Yields
-        ------
-        X, Y, weights
-        """
-        X = sparse.csr_array(self.X) if issparse(self.X) else np.asarray(self.X)
-        step = max(1, BLOCK_SLICE_SCORES // max(self.Y.shape[1], 1))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
-            yield X[rows], *self.labels(rows)
 
 
 class Blocks(ABC):
@@ -151,11 +85,6 @@ class Blocks(ABC):
         """Return ``function(block, *arguments)`` of the first block, computed where the block is."""
 
 
-def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Add two tuples member by member; the arrays and lists of the first tuple are changed in place."""
-    return tuple(map(iadd, one, other))
-
-
 class LocalBlocks(Blocks):
     """Sequence of parts, such as `rbrl.datasets.Shards` or a list, which are read one at a time.
 
@@ -188,7 +117,7 @@ class LocalBlocks(Blocks):
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             part = function(self._read(i), *arguments)
-            result = _add(result, part) if result else part
+            result = tuple(map(iadd, result, part)) if result else part
             self.progress.advance(i + 1, self.n_blocks)
         return result
 
@@ -200,9 +129,9 @@ class LocalBlocks(Blocks):
         """Read part i, add the time that this takes to `reading_seconds`, and return its block."""
         start = time.perf_counter()
         part = self._parts[i]
-        names = getattr(self._parts, "names", None)
+        paths = getattr(self._parts, "paths", None)
         self.reading_seconds += time.perf_counter() - start
-        return _make_block(part, names[i] if names else f"part {i}")
+        return _make_block(part, str(paths[i]) if paths else f"part {i}")
 
 
 class DaskBlocks(Blocks):
@@ -280,8 +209,10 @@ class DaskBlocks(Blocks):
 def _make_block(part: Any, name: str) -> Block:
     """Return the block of a part (X, Y) or (X, Y, weights)."""
     X, Y, *weights = part
-    check_same_rows(X=X, Y=Y)
-    return Block(fill_masked_entries(X), label_values(Y).values, name, *weights)
+    if hasattr(X, "iloc"):
+        check_same_rows(X=X, Y=Y)
+    X = fill_masked_entries(X) if np.ma.isMaskedArray(X) else X
+    return Block(X, label_values(Y).values, name, *weights)
 
 
 def _as_dask_array(name: str, data: Any) -> Any:
@@ -312,7 +243,7 @@ def _check_same_rows(name: str, X_rows: tuple[float, ...], rows: tuple[float, ..
 def _add_all(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Add the results of other tasks; the first one is copied, because tasks must not change their inputs."""
     first = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
-    return reduce(_add, results[1:], first)
+    return reduce(lambda total, result: tuple(map(iadd, total, result)), results[1:], first)
 
 
 def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any = None) -> Blocks | None:
@@ -343,15 +274,15 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     is_dask = {type(value).__module__.partition(".")[0] for value in parts or [X]} <= {"dask", "distributed"}
     blocks: Blocks
     if is_dask and parts:
-        blocks = DaskBlocks(_refuse_labels(X, y))
+        blocks = DaskBlocks(X)
     elif is_dask:
         blocks = DaskBlocks.from_arrays(X, y, sample_weight, label_mask)
-        sample_weight = label_mask = None
         blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
+        return blocks
     elif isinstance(X, Blocks):
-        blocks = _refuse_labels(X, y)
+        blocks = X
     elif isinstance(X, Shards) or (parts and _are_parts(parts)):
-        blocks = LocalBlocks(_refuse_labels(X, y))
+        blocks = LocalBlocks(X)
         blocks.columns = X.read(0).columns if isinstance(X, Shards) and len(X) else None
     elif isinstance(X, Iterator):
         raise ValueError(
@@ -360,6 +291,10 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
         )
     else:
         return None
+    if y is not None:
+        raise ValueError(
+            f"y must be None for blocks of rows, which contain their labels. Got y of type {type(y).__name__}."
+        )
     for name, value in {"sample_weight": sample_weight, "label_mask": label_mask}.items():
         if value is not None:
             raise ValueError(
@@ -390,12 +325,3 @@ def _are_parts(parts: Sequence[Any]) -> bool:
     """Tell whether all parts are tuples (X, Y) or (X, Y, weights)."""
     tuples = all(isinstance(part, tuple) and len(part) in (2, 3) for part in parts)
     return tuples and all(len(getattr(side, "shape", ())) == 2 for part in parts for side in part[:2])
-
-
-def _refuse_labels(blocks: Any, y: Any) -> Any:
-    """Return the blocks; raise ValueError if `fit` was given y as well."""
-    if y is not None:
-        raise ValueError(
-            f"y must be None for blocks of rows, which contain their labels. Got y of type {type(y).__name__}."
-        )
-    return blocks

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.linalg import gram_matrix, squares
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
+from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.problem.design import AscentDesign, Design, RowDesign, adjoint, scores
 
@@ -99,20 +99,17 @@ class MatrixDesign(AscentDesign):
         """Squared norms of the rows: (n_samples,)."""
         return squares(self.X, axis=1)
 
-    @cached_property
-    def _rows(self) -> tuple[Array, ...]:
-        """Arrays of X in the form that the loops over rows take."""
-        X = self.X
-        return (X.data, X.indices, X.indptr) if issparse(X) else (np.ascontiguousarray(X),)
-
     def visit_rows(
         self, order: IntArray, Y: IntArray, weights: FloatArray, terms: tuple[Any, ...], ridge: float,
         W: FloatArray, dual_scores: FloatArray,
     ) -> float:  # fmt: skip
         """Maximise the dual over one row after the other; change W and the dual scores in place."""
-        visit = rows.dual_ascent_sparse if issparse(self.X) else rows.dual_ascent_dense
+        X = self.X
         self.columns_multiplied += 2 * W.shape[1]
-        return float(visit(*self._rows, self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores))
+        data = self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores
+        if issparse(X):
+            return float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
+        return float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))
 
     def row_scores(self, W: FloatArray) -> Callable[[slice], FloatArray]:
         """Return a function from slices of rows to their scores. No more than these are in memory."""

@@ -13,7 +13,7 @@ from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.coefficients import check_kernel, is_precomputed, kernel_values, store_row_coefficients
+from rbrl.estimators.coefficients import check_kernel, kernel_values, store_row_coefficients
 from rbrl.estimators.convex_problem import observed_rows
 from rbrl.estimators.display import show_certificate
 from rbrl.estimators.forms import form_of
@@ -183,7 +183,7 @@ class PairSVM(MultiLabelClassifier):
         if form_of(self).is_linear:
             return choose_rows(X[kept].astype(np.float64, copy=False))
         K = check_gram(kernel_values(self, X))[np.ix_(kept, kept)]
-        if is_precomputed(self) or callable(self.kernel):
+        if self.kernel == "precomputed" or callable(self.kernel):
             check_semidefinite(K)
         return GramRows(K)
 

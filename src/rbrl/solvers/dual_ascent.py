@@ -95,7 +95,7 @@ class DualAscent:
         """Minimise an objective. An iteration is a pass over all rows."""
         if reason := explain_unsuitable(objective):
             raise ValueError(reason)
-        return Ascent(self, objective, tol, max_iter).run(start)
+        return Ascent(self, objective, start, tol, max_iter).run()
 
 
 def explain_unsuitable(objective: Objective) -> str:
@@ -142,10 +142,9 @@ class KernelBlocks(DualAscent):
 
 
 class CheckedPoint(NamedTuple):
-    """Value of the objective at the current weights, and their squared norm. Their scores are not kept."""
+    """Value of the objective at the current weights. Their scores are not kept."""
 
     value: float
-    square: float = 0.0
     scores: None = None
 
 
@@ -171,7 +170,7 @@ class Ascent(Run):
 
     now: CheckedPoint
 
-    def __init__(self, settings: DualAscent, objective: Objective, tol: float, max_iter: int) -> None:
+    def __init__(self, settings: DualAscent, objective: Objective, start: Start, tol: float, max_iter: int) -> None:
         super().__init__(objective, tol, max_iter)
         self.settings = settings
         self.random = np.random.default_rng(settings.seed)
@@ -187,17 +186,40 @@ class Ascent(Run):
         self.pull_sigma: FloatArray = np.zeros(0)
         self.is_settled = False
         self.now = CheckedPoint(np.inf)
+        # The first dual variables are those at the scores of `start`, or at scores of +1 and -1.
+        known = self.settings.dual_scores
+        if start is None:
+            # At these scores every margin is kept, and the gradients of the hinges are 0.
+            self.dual_scores = objective.Y.astype(np.float64)
+            self.W: FloatArray = np.zeros(objective.shape)
+        else:
+            fits = known is not None and known.shape == objective.Y.shape
+            self.dual_scores = np.array(known) if fits else objective.design.scores(start)
+        if self.points.kappa:
+            self.points.start(self.W if start is None else start)
+        if start is not None or self.graph.nnz:
+            gradient = self.dual_gradient()[1]
+            V = objective.design.adjoint(np.negative(gradient, out=gradient))
+            self.W = self.points.add_centre(V)
+            self.W /= self.points.total
+        if start is not None:
+            if objective.nuclear.weight:
+                self.update_nuclear_block()
+            self.note(np.inf)
+            self.check()
 
-    def run(self, start: Start) -> SolverResult:
-        """Ascend from `start`, or from dual variables of zero, until the gap is at most the tolerance."""
-        self.begin(start)
+    def run(self) -> SolverResult:
+        """Ascend until the gap is at most the tolerance."""
+        design = self.objective.design
         while not self.is_finished():
             before = self.W.copy() if self.tol <= ROUNDING_GAP else None
-            visited_loss = self.visit_rows()
+            # Maximise D over one row after the other.
+            order = self.random.permutation(len(self.dual_scores)).astype(np.int32)
+            visited_loss = design.visit_rows(order, *self.data, self.points.total, self.W, self.dual_scores)
             if self.objective.nuclear.weight:
                 self.update_nuclear_block()
             # The dual scores of a row were its scores when it was visited.
-            square = self.objective.design.squared_norm(self.W, self.dual_scores.__getitem__)
+            square = design.squared_norm(self.W, self.dual_scores.__getitem__)
             self.note(visited_loss + self.penalties(square))
             if self.n_iter >= min(self.forecast.next_check, self.max_iter):
                 self.check()
@@ -216,36 +238,6 @@ class Ascent(Run):
         if self.tol > ROUNDING_GAP:
             return super().is_finished()
         return self.is_settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
-
-    def begin(self, start: Start) -> None:
-        """Set the first dual variables: at the scores of `start`, or at scores equal to the labels if it is None."""
-        objective = self.objective
-        known = self.settings.dual_scores
-        if start is None:
-            # At these scores every margin is kept, and the gradients of the hinges are 0.
-            self.dual_scores = objective.Y.astype(np.float64)
-            self.W = objective.zeros()
-        else:
-            fits = known is not None and known.shape == objective.Y.shape
-            self.dual_scores = np.array(known) if fits else objective.design.scores(start)
-        if self.points.kappa:
-            self.points.start(self.W if start is None else start)
-        if start is not None or self.graph.nnz:
-            gradient = self.dual_gradient()[1]
-            V = objective.design.adjoint(np.negative(gradient, out=gradient))
-            self.W = self.points.add_centre(V)
-            self.W /= self.points.total
-        if start is not None:
-            if objective.nuclear.weight:
-                self.update_nuclear_block()
-            self.note(np.inf)
-            self.check()
-
-    def visit_rows(self) -> float:
-        """Maximise D over one row after the other; return the sum of the losses of the rows when they were visited."""
-        design = self.objective.design
-        order = self.random.permutation(len(self.dual_scores)).astype(np.int32)
-        return design.visit_rows(order, *self.data, self.points.total, self.W, self.dual_scores)
 
     def dual_gradient(self) -> tuple[Terms, FloatArray]:
         """Return the terms of the loss and its gradient at the dual scores. The gradient is minus the dual variables."""
@@ -296,8 +288,19 @@ class Ascent(Run):
         row_scores = objective.design.row_scores(self.W)
         square = objective.design.squared_norm(self.W, row_scores)
         value = objective.sum_loss(row_scores).value + self.penalties(square)
-        self.now = CheckedPoint(value, square)
-        self.bound = Bound(self.dual_value(), self.dual_scores)
+        self.now = CheckedPoint(value)
+        # D is largest over N and over multiples of the dual variables.
+        points = self.points
+        dual = objective.sum_loss(self.dual_scores.__getitem__)
+        if objective.nuclear.weight:
+            sigma = self.pull_sigma
+        elif points.centre is None:
+            sigma = np.array([points.total * np.sqrt(square)])
+        else:
+            pull = points.pull(self.W)
+            sigma = np.array([np.sqrt(max(objective.design.inner(pull, pull), 0.0))])
+        bound = rows.clipped_dual_maximum(sigma, *dual[1:], points.ridge, objective.nuclear.weight)[0]
+        self.bound = Bound(float(bound), self.dual_scores)
         if self.n_iter:
             self.way[-1] = value, objective.evaluations
         self.forecast.update(self.n_iter, self.gap())
@@ -305,20 +308,6 @@ class Ascent(Run):
         if self.n_iter + left > self.max_iter > self.n_iter >= self.settings.give_up * self.max_iter:
             self.stopped_by = "forecast"
         elif objective.nuclear.weight and left > self.n_iter >= self.settings.first_forecast:
-            self.W = self.points.adapt_ridge(self.forecast.rate, self.settings.stronger, self.W)
+            self.W = points.adapt_ridge(self.forecast.rate, self.settings.stronger, self.W)
         if objective.on_gap is not None and objective.on_gap(self.gap()):
             self.stopped_by = "callback"
-
-    def dual_value(self) -> float:
-        """Return the largest value of D over N and over multiples of the dual variables."""
-        objective = self.objective
-        points = self.points
-        loss = objective.sum_loss(self.dual_scores.__getitem__)
-        if objective.nuclear.weight:
-            sigma = self.pull_sigma
-        elif points.centre is None:
-            sigma = np.array([points.total * np.sqrt(self.now.square)])
-        else:
-            pull = points.pull(self.W)
-            sigma = np.array([np.sqrt(max(objective.design.inner(pull, pull), 0.0))])
-        return float(rows.clipped_dual_maximum(sigma, *loss[1:], points.ridge, objective.nuclear.weight)[0])

@@ -22,6 +22,9 @@ from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Start
 from rbrl.solvers.lbfgs import InverseHessian
 
+# Share of the largest entry of a diagonal that keeps entries of 0 invertible and does not change the others.
+ROUNDING_SHARE = 1e-14
+
 
 class PencilSolver:
     """Solves (first_k A + C + second_k B) x = G_k for every row k, with A, B, C symmetric and positive semidefinite.
@@ -81,7 +84,8 @@ class MeanModel:
     """
 
     def __init__(self, objective: Objective, scores: FloatArray) -> None:
-        self.hessian = objective.loss.label_hessian(objective.Y, scores, objective.sample_weight) / len(scores)
+        Y = objective.Y
+        self.hessian = objective.loss.label_hessian(Y, scores, objective.sample_weight) / len(Y)
         self._gram = objective.design.gram_diagonal
         r = objective.ridge.row_weights
         self.ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
@@ -106,7 +110,7 @@ class MeanModel:
         if nuclear is not None:
             own = nuclear.hessian.diagonal()
             diagonal += own[:, None] if nuclear.left else own
-        diagonal += _rounding_of(diagonal)
+        diagonal += ROUNDING_SHARE * float(np.max(diagonal, initial=0.0)) + 1e-300
         return lambda G: G / diagonal
 
     def inverse(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
@@ -116,7 +120,7 @@ class MeanModel:
         curvatures, basis = self.curvatures
         if nuclear is None:
             diagonal = np.outer(self._gram, curvatures) + np.reshape(self.ridge, (-1, 1))
-            diagonal += _rounding_of(diagonal)
+            diagonal += ROUNDING_SHARE * float(np.max(diagonal, initial=0.0)) + 1e-300
         else:
             # Both matrices over columns are diagonal in one basis, and the labels in their eigenvectors.
             S = nuclear.hessian + np.diag(self.ridge * np.ones(len(self._gram)))
@@ -128,11 +132,6 @@ class MeanModel:
             return np.ascontiguousarray(T) if basis is None else T @ basis.T
 
         return inverse
-
-
-def _rounding_of(diagonal: FloatArray) -> float:
-    """Return a number that keeps entries of 0 invertible and does not change the others."""
-    return 1e-14 * float(np.max(diagonal, initial=0.0)) + 1e-300
 
 
 def model_start(objective: Objective, rounds: int = 10, settled: float = 0.0) -> FloatArray:

@@ -201,11 +201,15 @@ def prove_sums(
     value = here.loss.value + 0.5 * objective.ridge.weight * square
     if sigma is not None:
         value += objective.nuclear.weight * float(sigma.sum())
-    bounds = [_rounded_bound(objective, B, dual.loss, G, Blur(scales, dual.blur), value) for dual, G in duals]
+    has_quick_bound = objective.nuclear.weight and objective.ridge.weight and isinstance(r, float)
+    bounds = []
+    for dual, G in duals:
+        terms = objective, B, dual.loss, G, Blur(scales, dual.blur)
+        bounds.append(_quick_bound(*terms, value) if has_quick_bound else lower_bound(*terms))
     return _build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
 
 
-def _rounded_bound(
+def _quick_bound(
     objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur, value: float
 ) -> float:
     """Return a lower bound that rounding cannot have raised.
@@ -213,8 +217,6 @@ def _rounded_bound(
     It is the quick bound of :func:`weights_bound` if that is nearly the best one. `value` is the
     objective at W.
     """
-    if not (objective.nuclear.weight and objective.ridge.weight and isinstance(objective.ridge.row_weights, float)):
-        return lower_bound(objective, W, loss, adjoint, blur)
     quick = weights_bound(objective, W, loss, adjoint, blur)
     best = lower_bound(objective, W, loss, adjoint)
     return quick if best - quick <= NEARLY * (value - best) else lower_bound(objective, W, loss, adjoint, blur)
@@ -350,11 +352,17 @@ def _build_proof(
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
     """
-    n_terms, sizes = rounding or (len(W), None)
+    n_terms, score_sizes = rounding or (len(W), None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
-    in_scores = unit * _sum_products(norms, W, here.sizes + pull)
-    if sizes is not None and in_scores > DOUBTFUL * value:
-        in_scores = unit * float(sizes() @ (here.sizes + pull))
+    sizes = here.sizes + pull
+    products = 0.0
+    step = max(1, block_size(W.size) // max(W.shape[1], 1))
+    for start in range(0, len(W), step):
+        part = slice(start, start + step)
+        products += float(norms[part] @ (np.abs(W[part]) @ sizes))
+    in_scores = unit * products
+    if score_sizes is not None and in_scores > DOUBTFUL * value:
+        in_scores = unit * float(score_sizes() @ sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
     doubt = in_scores + in_loss + PRODUCT_ROUNDING * np.sqrt(objective.Y.size) * value
     # The gap assumes that the errors of all rows have the worst sign. The likely error assumes that
@@ -364,13 +372,3 @@ def _build_proof(
         # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)
-
-
-def _sum_products(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
-    """Return the product norms' |W| sizes, computed in blocks of rows of W."""
-    total = 0.0
-    step = max(1, block_size(W.size) // max(W.shape[1], 1))
-    for start in range(0, len(W), step):
-        part = slice(start, start + step)
-        total += float(norms[part] @ (np.abs(W[part]) @ sizes))
-    return total

@@ -120,7 +120,7 @@ class QuasiNewton:
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
     ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
-        return QuasiNewtonRun(objective, self, tol, max_iter).run(start, scores)
+        return QuasiNewtonRun(objective, self, start, tol, max_iter, scores).run()
 
 
 class QuasiNewtonRun(Run):
@@ -130,8 +130,12 @@ class QuasiNewtonRun(Run):
     ----------
     objective : Objective
     settings : QuasiNewton
+    start : array (n_columns, n_labels) or None
+        First weights; None means the minimiser of the mean model.
     tol : float
     max_iter : int
+    scores : array (n_samples, n_labels), default=None
+        Scores of `start`, if they are known.
 
     Attributes
     ----------
@@ -144,9 +148,10 @@ class QuasiNewtonRun(Run):
     """
 
     now: Iterate
-    direction: LBFGSDirection
 
-    def __init__(self, objective: Objective, settings: QuasiNewton, tol: float, max_iter: int) -> None:
+    def __init__(
+        self, objective: Objective, settings: QuasiNewton, start: Start, tol: float, max_iter: int, scores: Any = None
+    ) -> None:
         super().__init__(objective, tol, max_iter)
         self.settings = settings
         self.newton: NewtonDirection | None = None
@@ -155,30 +160,30 @@ class QuasiNewtonRun(Run):
         is_small = objective.Y.size <= settings.small_size
         each = settings.evaluations_per_iteration * (2.0 if is_small else 1.0)
         self.max_evaluations = each * max_iter + objective.evaluations
+        W, scores = first_point(objective, start, scores)
+        self.direction = LBFGSDirection(
+            objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
+        )
+        self.accept_iterate(Iterate(objective, W, scores, max(self.tol, settings.smoothing_share)))
 
-    def run(self, start: Start, scores: Any = None) -> SolverResult:
-        """Minimise from `start`, or by default from the minimiser of the mean model; return the result."""
-        self.begin(start, scores)
-        while not self.is_finished() and self.objective.evaluations < self.max_evaluations:
-            if self.is_factored_round_due():
+    def run(self) -> SolverResult:
+        """Minimise until the gap is at most the tolerance; return the result."""
+        settings = self.settings
+        objective = self.objective
+        # Without a nuclear norm, no singular value vanishes.
+        has_nuclear_norm = self.now.nuclear is not None
+        while not self.is_finished() and objective.evaluations < self.max_evaluations:
+            if has_nuclear_norm and self.is_factored_round_due():
                 self.run_factored_round()
                 continue
             if self.is_slow():
-                self.switch_direction(self.settings.newton)
+                self.switch_direction(settings.newton)
             elif self.newton is not None and self.has_stalled():
                 self.switch_direction(None)
             self.take_step()
-        self.truncate_singular_values()
+        if has_nuclear_norm:
+            self.truncate_singular_values()
         return self.result("The quasi-Newton solver", self.now.W, self.gap() <= self.tol)
-
-    def begin(self, start: Start, scores: Any = None) -> None:
-        """Accept the first iterate."""
-        settings = self.settings
-        W, scores = first_point(self.objective, start, scores)
-        self.direction = LBFGSDirection(
-            self.objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
-        )
-        self.accept_iterate(Iterate(self.objective, W, scores, max(self.tol, settings.smoothing_share)))
 
     def accept_iterate(self, iterate: Iterate) -> None:
         """Record and certify a new iterate, and remember the step to it."""
@@ -270,8 +275,6 @@ class QuasiNewtonRun(Run):
         at most `tol`.
         """
         objective, W, bound = self.objective, self.now.W, self.bound.value
-        if self.now.nuclear is None:
-            return
         # The Gram matrix of the iterate blurs the smallest singular values. The result has the exact ones.
         exact: Any = objective.at(W, self.now.scores)
         limit = exact.value + 0.1 * self.tol * bound

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from rbrl import CPNL, RBRLClassifier
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.out_of_core import BlockDesign, LocalBlocks
-from rbrl.out_of_core.design import BlockObjective
+from rbrl.out_of_core.objective import BlockObjective
 from rbrl.problem import FeatureMapDesign
 from studies.benchmarks.problems import dataset, kernel_design, rbrl_objective, signed
 

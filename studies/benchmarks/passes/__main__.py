@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from rbrl import datasets
 from rbrl.datasets import Dataset, open_shards, save_file
 from rbrl.out_of_core import BlockDesign, LocalBlocks
-from rbrl.out_of_core.design import BlockObjective
+from rbrl.out_of_core.objective import BlockObjective
 from studies.benchmarks.problems import first_model, folder, markdown, write_results
 
 SETS = ("arts", "enron", "slashdot", "tmc2007_500", "imdb")

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from rbrl import datasets
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.metrics import ranking_loss
-from rbrl.out_of_core import fit as streaming
+from rbrl.out_of_core import batches as streaming
 from rbrl.solvers import QuasiNewton
 from studies.benchmarks.out_of_core.text_like import TextLike
 from studies.benchmarks.problems import first_model, folder, markdown, signed, write_results

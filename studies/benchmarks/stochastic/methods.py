@@ -4,7 +4,7 @@ import numpy as np
 
 from rbrl.losses import WeightedSum
 from rbrl.out_of_core import BlockDesign, LocalBlocks
-from rbrl.out_of_core.design import BlockObjective
+from rbrl.out_of_core.objective import BlockObjective
 from rbrl.problem.design import add_adjoint, scores
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.line_search import Iterate

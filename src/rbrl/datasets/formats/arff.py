@@ -30,7 +30,8 @@ from rbrl.datasets.formats import (
     row_entries,
 )
 from rbrl.datasets.formats.svmlight import csr_from_rows, parse_sparse_rows
-from rbrl.datasets.formats.table import Table, TableFormat, create_text_table, word_codes
+from rbrl.datasets.formats.table import Table, TableFormat, create_text_table
+from rbrl.datasets.formats.words import word_codes
 
 QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
 WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)

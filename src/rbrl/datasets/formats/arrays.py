@@ -105,25 +105,28 @@ class Npz(Format):
 
 
 def read_arrays(path: Path, max_bytes: int, kinds: str = "biufU") -> dict[str, Array]:
-    """Return the arrays of an NPZ file; their types must be of these kinds of NumPy."""
+    """Read all arrays, whose types must be of these kinds of NumPy.
+
+    The header of an array must not claim more memory than its entry has bytes.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if sum(entry.file_size for entry in entries) > max_bytes:
                 raise format_error(f"unpacks to more than {max_bytes} bytes")
-            return {entry.filename.removesuffix(".npy"): _read_array(archive, entry, kinds) for entry in entries}
+            arrays: dict[str, Array] = {}
+            for entry in entries:
+                with archive.open(entry) as stream:
+                    shape, is_fortran, dtype = read_array_header(stream, entry.file_size)
+                    if dtype.kind not in kinds:
+                        raise ValueError(f"type {dtype.str} is not numbers or text")
+                    data = stream.read(math.prod(shape) * dtype.itemsize)
+                array = np.frombuffer(data, dtype, count=math.prod(shape))
+                array = array.reshape(shape, order="F" if is_fortran else "C")
+                arrays[entry.filename.removesuffix(".npy")] = array
+            return arrays
     except DAMAGE_ERRORS as error:
         raise format_error(f"not a readable NPZ file: {error}") from error
-
-
-def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, kinds: str) -> Array:
-    """Read one array; its header must not claim more memory than its file has bytes."""
-    with archive.open(entry) as stream:
-        shape, is_fortran, dtype = read_array_header(stream, entry.file_size)
-        if dtype.kind not in kinds:
-            raise ValueError(f"type {dtype.str} is not numbers or text")
-        data = stream.read(math.prod(shape) * dtype.itemsize)
-    return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if is_fortran else "C")
 
 
 def _read_matrix(arrays: dict[str, Array], key: str) -> Any:

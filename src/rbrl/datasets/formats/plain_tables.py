@@ -4,7 +4,7 @@ A CSV file has a header of column names, then numbers or words. Labels are named
 Mulan's XML file of the same name, which is also written. The metadata of a Parquet file (needs
 pyarrow) say which columns are labels.
 
-An empty cell, `?`, `NA`, `null` and the like (`table.MISSING_WORDS`) are missing values. With the
+An empty cell, `?`, `NA`, `null` and the like (`words.MISSING_WORDS`) are missing values. With the
 option `nominal`, words have codes in alphabetical order. Words in a column of numbers are refused.
 The row index that pandas writes into a first column without a name is left out, with a warning.
 """
@@ -33,23 +33,18 @@ from rbrl.datasets.formats import (
     ReadOptions,
     format_error,
     format_number,
-    group_rows,
     open_text,
     quote,
 )
 from rbrl.datasets.formats.table import (
-    MAX_WORDS,
     Table,
     TableFormat,
     check_dense_size,
     check_names,
-    column_codes,
     create_text_table,
-    is_missing,
     order_columns,
-    parse_cells,
-    undeclared_word_error,
 )
+from rbrl.datasets.formats.words import MAX_WORDS, column_codes, is_missing, parse_cells, undeclared_word_error
 
 CSV_SEPARATORS = ",;\t|"
 SEPARATOR_HINT = "; cells are separated by a comma, semicolon, tab or |"
@@ -83,7 +78,7 @@ class Csv(TableFormat):
         if choose is None:
             codes, blocks = _read_all_columns(path, options, names, size)
         else:
-            blocks = _read_blocks(path, options, size, {}, choose(names, None), truth=True)
+            blocks = _read_blocks(path, options, size or ROWS_PER_PASS_BLOCK, {}, choose(names, None), truth=True)
         for block in blocks:
             for j, (word, line) in block.words.items():
                 raise undeclared_word_error(names[j], word, line)
@@ -154,17 +149,18 @@ def _count_words(path: Path, options: ReadOptions, names: list[str], columns: li
 
 
 def _read_blocks(
-    path: Path, options: ReadOptions, size: int | None, codes: Codes, chosen: Sequence[int] | None = None,
+    path: Path, options: ReadOptions, size: int, codes: Codes, chosen: Sequence[int] | None = None,
     truth: bool = False,
 ) -> Iterator[_Block]:  # fmt: skip
-    """Read the chosen columns, by default all, with the codes of words; ignored columns are NaN.
+    """Read the chosen columns, by default all, `size` rows at a time, with the codes of words; ignored columns are NaN.
 
     With `truth`, words such as yes and no are 1 and 0 if a block of a column has no other words.
     """
     with _open_rows(path, options) as (names, numbered_rows):
         ignored = find_ignored_columns(names, options)
         columns = range(len(names)) if chosen is None else chosen
-        for rows, lines in group_rows(numbered_rows, size):
+        while block := list(islice(numbered_rows, size)):
+            rows, lines = map(list, zip(*block))
             cells = list(zip(*rows))
             words = {}
             matrix = np.full((len(rows), len(columns)), np.nan)

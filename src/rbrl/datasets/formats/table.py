@@ -6,7 +6,7 @@ sets, parts of data sets and blocks of features from these tables.
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,121 +34,12 @@ from rbrl.datasets.formats import (
     create_text,
     format_error,
     list_some,
-    parse_float,
-    parse_number,
     quote,
 )
+from rbrl.datasets.formats.words import known_codes
 from rbrl.exceptions import DataFormatError
 
-MAX_WORDS = 10_000  # largest number of different words in a column
-MISSING_WORDS = frozenset((
-    "", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "#n/a n/a", "#na", "<na>", "null", "none", "nan", "+nan", "-nan",
-    "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
-))  # fmt: skip
-TRUTH_PAIRS = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
-# Numbers for people that `parse_number` refuses: 1,234.5 or 12 % or $5 or 1_000.
-FORMATTED_NUMBER = re.compile(
-    r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
-    re.IGNORECASE,
-)
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-
-
-def is_missing(word: str) -> bool:
-    """Return True if a stripped word is one of the usual spellings of a missing value."""
-    return word.lower() in MISSING_WORDS
-
-
-def truth_codes(words: Collection[str]) -> dict[str, float] | None:
-    """Return {word: 1 or 0} for the words of one of the pairs true/false, yes/no, t/f and y/n, or None."""
-    for pair in TRUTH_PAIRS:
-        if all(word.lower() in pair for word in words):
-            return {word: pair[word.lower()] for word in words}
-    return None
-
-
-def known_codes(words: Collection[str]) -> dict[str, float] | None:
-    """Return the values of words that need no declaration, or None for other words.
-
-    Such words are numbers, or a pair such as yes and no.
-    """
-    numbers = {word: value for word in words if (value := parse_number(word)) is not None and value == value}
-    truth = truth_codes(words)
-    return truth if truth is not None or len(numbers) < len(set(words)) else numbers
-
-
-def word_codes(values: Sequence[str]) -> dict[str, float]:
-    """Return {word: code} for the values of a nominal attribute, in the order of declaration.
-
-    Numbers are their own codes, true/false and the like are 1/0, other words are numbered from 0.
-
-    Examples
-    --------
-    >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
-    ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
-    """
-    known = known_codes(values)
-    return {word: float(code) for code, word in enumerate(dict.fromkeys(values))} if known is None else known
-
-
-def parse_cells(cells: Sequence[str], codes: Mapping[str, float] | None, truth: bool) -> list[float | None]:
-    """Return the numbers of cells: NaN for a missing value, None for a word without a code.
-
-    Without codes, cells are numbers; with `truth`, they may also be a pair such as yes and no.
-
-    Examples
-    --------
-    >>> parse_cells(["yes", "", "no"], None, truth=True), parse_cells(["1.5", "red"], None, truth=True)
-    ([1.0, nan, 0.0], [1.5, None])
-    """
-    numbers: list[float | None] = [None] if codes else [parse_number(cell) for cell in cells]
-    if None not in numbers:
-        return numbers
-    words = [cell.strip() for cell in cells]
-    if codes is None and truth:
-        codes = truth_codes({word for word in words if not is_missing(word)})
-    if codes is not None:
-        return [codes.get(word, np.nan) for word in words]
-    return [np.nan if value is None and is_missing(word) else value for word, value in zip(words, numbers)]
-
-
-def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None) -> dict[str, float]:
-    """Return {word: code} for a column of a file that does not declare its words.
-
-    The sorted words have the codes of `word_codes`. Words in a column of mostly numbers are an
-    error: with codes, every number would become its place in the alphabet. `counts` has the number
-    of cells with each word, without missing values, and `lines` the first line with each word.
-    """
-
-    def error(word: str, reason: str) -> DataFormatError:
-        return format_error(f"column {quote(name)} has {quote(word)}, {reason}", lines[word] if lines else None)
-
-    advice = f"a column of ids, dates or texts is left out with ignore={quote(name)}"
-    words = [word for word in counts if parse_number(word) is None]
-    for word in words:
-        if parse_float(word) is not None or word.lower().endswith("1.#inf"):
-            raise error(word, "an infinite value: give a finite number, or leave the cell empty")
-        if DECIMAL_COMMA.fullmatch(word):
-            raise error(word, "a decimal comma: write a point")
-    plain_words = [word for word in words if not FORMATTED_NUMBER.fullmatch(word)]
-    n_cells = sum(counts.values())
-    n_numbers = n_cells - sum(counts[word] for word in plain_words)
-    if words and (2 * n_numbers > n_cells or 2 * len(plain_words) < len(counts)):
-        raise error(
-            words[0],
-            f"no number, where {n_numbers} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
-            f"if the value is missing, and write all of it as numbers otherwise; {advice}",
-        )
-    if len(counts) > MAX_WORDS:
-        raise error(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words; {advice}")
-    return word_codes(sorted(counts))
-
-
-def undeclared_word_error(name: str, word: str, line: int | None = None) -> DataFormatError:
-    """Return the error for a word in a block of rows, when the file does not declare its words."""
-    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
-    return format_error(f"column {quote(name)} has {quote(word)}: {reason}", line)
 
 
 def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:

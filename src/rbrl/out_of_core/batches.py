@@ -1,4 +1,8 @@
-r"""One step for each batch of rows, for rows that are read once and have too many features for a Gram matrix.
+r"""Fit of a linear model to batches of rows that are seen only once.
+
+A fit keeps a state, which is a dict of arrays and numbers, so that a model file can store it. An empty dict is
+the state before the first batch. With few features, the state holds sums over all rows. With too many features
+for a Gram matrix, every batch is a step:
 
 The Hessian of the objective of all rows so far is nearly
 :math:`P = c \otimes \bar H + \lambda_1 I + S`. This is the model of
@@ -9,21 +13,101 @@ choose.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from rbrl._common.linalg import leading_eigenvectors
-from rbrl._common.typing import Array, FloatArray, Matrix, issparse
-from rbrl.losses import Loss
+from rbrl._common.linalg import leading_eigenvectors, whiten
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
+from rbrl.losses import Loss, Terms
 from rbrl.losses.weights import Weights, mean_weights
+from rbrl.out_of_core.design import LARGEST_GRAM, BlockResidual, BlockScores, SummedDesign
+from rbrl.out_of_core.objective import SummedObjective
 from rbrl.problem.design import adjoint, last_row_times, scores
 from rbrl.problem.linear import DIRECTIONS, Rotation, with_constant
 from rbrl.problem.objective import SmoothedNuclear
-from rbrl.solvers.preconditioner import PencilSolver
+from rbrl.scales import InterceptStrength, intercept_column
+from rbrl.solvers.preconditioner import PencilSolver, model_start
 
 # Largest number of rows in a batch. More rows are split into several batches.
 BATCH_ROWS = 2000
+
+
+class Sums(NamedTuple):
+    """Sums over rows, for the loss and its gradient R at zero scores. Sums of two batches can be added.
+
+    Attributes
+    ----------
+    n_samples : float
+        Sum of the weights of the rows.
+    gram : array (n_columns, n_columns)
+        Weighted product X'X.
+    adjoint : array (n_columns, n_labels)
+        Product X'R.
+    label_hessian : array (n_labels, n_labels)
+        Sum of the generalised Hessians of the rows.
+    value : float
+        Value of the loss.
+    """
+
+    n_samples: float
+    gram: FloatArray
+    adjoint: FloatArray
+    label_hessian: FloatArray
+    value: float
+
+
+def sum_rows(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = None) -> Sums:
+    """Return the sums of a batch of rows.
+
+    Parameters
+    ----------
+    loss : Loss
+    X : array or CSR matrix (n_rows, n_columns)
+    Y : array (n_rows, n_labels)
+        Labels in {-1, 0, +1}.
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+
+    Returns
+    -------
+    Sums
+
+    Examples
+    --------
+    >>> from rbrl.losses import SquaredHinge
+    >>> sum_rows(SquaredHinge(), np.eye(2), np.array([[1], [-1]])).value
+    1.0
+    """
+    zero = np.zeros(Y.shape)
+    w = mean_weights(Y, weights)
+    terms, R = loss.evaluate(Y, zero, weights)
+    gram = X.T @ (sparse.diags_array(w) @ X if issparse(X) else w[:, None] * X)
+    gram = gram.toarray() if issparse(gram) else gram
+    return Sums(float(w.sum()), gram, np.asarray(X.T @ R), loss.label_hessian(Y, zero, weights), terms.value)
+
+
+class LossAtZero:
+    """Loss of earlier batches, known only at zero scores; Y and weights are ignored.
+
+    Parameters
+    ----------
+    sums : Sums
+    design : SummedDesign
+    """
+
+    def __init__(self, sums: Sums, design: SummedDesign) -> None:
+        self._sums = sums
+        self._design = design
+
+    def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
+        """Return the terms and the residual at zero scores."""
+        adjoint = self._design.to_weight_gradient(last_row_times(self._sums.adjoint, self._design.constant))
+        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(adjoint)
+
+    def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
+        """Return the sum of the generalised Hessians at zero scores, scaled to the number of rows of the design."""
+        return self._sums.label_hessian * (len(at) / self._sums.n_samples)
 
 
 @dataclass
@@ -59,7 +143,7 @@ class BatchSteps:
     --------
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
-    >>> from rbrl.solvers.minibatch import BatchSteps
+    >>> from rbrl.out_of_core.batches import BatchSteps
     >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]], dtype=np.int8)
     >>> steps = BatchSteps.begin(X, n_labels=1, intercept=False)
     >>> steps.learn(X, Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
@@ -174,3 +258,97 @@ class BatchSteps:
 def _with_column(X: Matrix, n_columns: int, constant: float) -> Matrix:
     """Return X, with a constant column if there is an intercept."""
     return with_constant(X, constant) if n_columns > X.shape[1] else X
+
+
+def learn_batch(
+    state: dict[str, Any], X: Matrix, Y: IntArray, weights: FloatArray | None, loss: Loss, ridge: float,
+    nuclear: float, intercept: bool = True, intercept_ridge: InterceptStrength = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the state after a further batch of rows. The given state is not changed.
+
+    With up to `LARGEST_GRAM` columns, the state holds sums over all rows. With more columns, every `BATCH_ROWS`
+    rows are one step of a stochastic quasi-Newton method.
+
+    Parameters
+    ----------
+    state : dict
+        State before the batch.
+    X : array or CSR matrix (n_rows, n_features), float64
+    Y : array (n_rows, n_labels)
+        Labels in {-1, 0, +1}.
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+    loss : Loss
+    ridge, nuclear : float
+        Penalties of the objective over all rows seen so far.
+    intercept : bool, default=True
+        Whether a constant column is appended. Sums use a column of ones, which serves any penalty of the
+        intercept. Steps use the value that follows from the ridge penalties of the first call.
+    intercept_ridge : float, "ridge" or None, default=None
+        Ridge penalty of the intercept; see :func:`fit_blocks`.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.out_of_core.batches import learn_batch, streamed_coefficients
+    >>> X, Y = np.array([[1.0], [-1.0]]), np.array([[1], [-1]], dtype=np.int8)
+    >>> state = learn_batch({}, X, Y, None, SquaredHinge(), ridge=2.0, nuclear=0.0, intercept=False)
+    >>> state = learn_batch(state, X, Y, None, SquaredHinge(), ridge=2.0, nuclear=0.0, intercept=False)
+    >>> streamed_coefficients(state, 4, ridge=2.0, nuclear=0.0).round(3)
+    array([[0.667]])
+    """
+    if not Y.any():
+        return state
+    if X.shape[1] + intercept <= LARGEST_GRAM:
+        new = sum_rows(loss, with_constant(X) if intercept else X, Y, weights)
+        return {name: value + state.get(name, 0.0) for name, value in new._asdict().items()}
+    if weights is not None or not Y.any(axis=1).all():
+        rows = np.flatnonzero(mean_weights(Y, weights))
+        X = X[rows]
+        Y = Y[rows]
+        weights = None if weights is None else weights[rows]
+    constant = intercept_column(ridge, intercept_ridge)
+    steps = BatchSteps(**state) if state else BatchSteps.begin(X, Y.shape[1], intercept, constant)
+    for start in range(0, len(Y), BATCH_ROWS):
+        batch = slice(start, start + BATCH_ROWS)
+        steps.learn(X[batch], Y[batch], loss, ridge, nuclear, None if weights is None else weights[batch])
+    return vars(steps)
+
+
+def streamed_coefficients(
+    state: dict[str, Any], n_samples: int, ridge: float, nuclear: float, constant: float = 1.0
+) -> FloatArray:
+    """Return the coefficients of a state.
+
+    If the state holds sums, the loss is replaced by its quadratic model at zero scores, and the result
+    minimises this objective. If the state holds steps, the result is their average.
+
+    Parameters
+    ----------
+    state : dict
+        State that :func:`learn_batch` returned.
+    n_samples : int
+        Number of rows seen so far.
+    ridge, nuclear : float
+        Penalties of the objective.
+    constant : float, default=1.0
+        Value of the constant column. It is ignored if the state holds steps.
+
+    Returns
+    -------
+    array (n_columns, n_labels)
+        Coefficients, with those of the intercept in the last row.
+    """
+    # A label that is missing in all rows only has rounding errors.
+    is_known = state["label_hessian"].any(axis=1)
+    if "directions" in state:
+        return BatchSteps(**state).coefficients() * is_known
+    sums = Sums(**state)
+    gram = last_row_times(last_row_times(sums.gram, constant).T, constant).copy()
+    design = SummedDesign(n_samples, *whiten(gram), constant=constant)
+    objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
+    return design.coefficients(model_start(objective, rounds=20, settled=2e-8)) * is_known

@@ -6,10 +6,10 @@ from scipy import sparse
 
 from problems import random_labels, rbrl_loss
 from rbrl.losses import SquaredHinge
+from rbrl.out_of_core.batches import BatchSteps
 from rbrl.problem import eigen_design, with_constant
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.minibatch import BatchSteps
 
 
 def rows(n=600, m=12, l=4, seed=0):
