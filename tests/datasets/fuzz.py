@@ -1,7 +1,7 @@
 """A fuzzer for the readers: every input gives the data set that other programs read, or an error with the file's name.
 
     PYTHONPATH=tests python -m datasets.fuzz --count 1000000 text
-    PYTHONPATH=tests python -m datasets.fuzz --count 50000 npz mat parquet
+    PYTHONPATH=tests python -m datasets.fuzz --count 50000 npz npz-pair mat parquet
 
 An input depends on its number and the seed only. Another process watches each process that reads, so that a crash and a
 hang are findings, too. Files and tracebacks of all findings are saved in --folder.
@@ -23,6 +23,7 @@ import numpy as np
 from rbrl.datasets import load_file, load_parts, read_blocks
 from rbrl.datasets.columns import read_label_names
 from rbrl.datasets.formats.plain_tables import _guess_separator
+from rbrl.datasets.formats.repository import label_file
 from rbrl.exceptions import DataFormatError
 
 from . import oracles
@@ -33,7 +34,7 @@ from .test_dialects import MULAN
 MAX_BYTES, MAX_SECONDS, MAX_MEMORY = 1 << 24, 60, 6 << 30
 MAX_CELLS = 1_000_000  # of a sparse matrix that is compared as a dense one
 TABLES = {"csv", "arff", "parquet"}
-STREAMED = {"csv", "arff", "svmlight", "parquet"}
+STREAMED = {"csv", "arff", "svmlight", "repository", "parquet"}
 CHECKS = {"parts": 0.15, "others": 0.4}  # dearer than reading: done with a share of the files that read
 COUNTS = ("inputs", "read", "compared", "findings")
 
@@ -59,6 +60,8 @@ def examine(path, name, content, options, checks):
     path.write_bytes(content)
     if name == "xml":
         return _examine_xml(path, content)
+    if name == "npz-pair":
+        label_file(path).write_bytes(content)
     data = _read(path, options)
     if data is None:
         return False, False
@@ -97,7 +100,7 @@ def _check_parts(path, data, options):
     """Check that parts and blocks have the rows of the whole file."""
     parts = list(load_parts(path, rows=2, **options))
     np.testing.assert_array_equal(np.vstack([dense(part.X) for part in parts]), dense(data.X))
-    np.testing.assert_array_equal(np.vstack([part.Y for part in parts]), data.Y)
+    np.testing.assert_array_equal(np.vstack([dense(part.Y) for part in parts]), dense(data.Y))
     assert all(part.feature_names == data.feature_names for part in parts)
     if "nominal" in options:
         return
@@ -115,6 +118,19 @@ def _matches_other_program(name, content, data):
         found = None if _differs_from_sklearn(content) else _read_with(oracles.svmlight_matrix, content)
         if found is not None:
             np.testing.assert_array_equal(X, found)
+    elif name == "repository":
+        found = (
+            None
+            if _differs_from_sklearn(content.partition(b"\n")[2])
+            else _read_with(oracles.repository_matrix, content)
+        )
+        if found is not None:
+            np.testing.assert_array_equal(X, found)
+    elif name == "npz-pair":
+        found = _read_with(oracles.sparse_matrix, content)
+        if found is not None:
+            np.testing.assert_array_equal(X, found)
+            np.testing.assert_array_equal(dense(data.Y), found)
     elif name in ("npz", "mat"):
         found = _read_with(oracles.npz_matrices if name == "npz" else oracles.mat_matrices, content)
         if found is not None:

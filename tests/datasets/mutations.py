@@ -186,6 +186,34 @@ def svmlight_file(rng):
     return mutate_sometimes(rng, encode(rng, "\n".join([head, *rows] if head else rows) + "\n"))
 
 
+def repository_file(rng):
+    """A line of sizes, mostly right, and rows with and without labels and features."""
+    n_features, n_labels, rows = rng.randint(1, 9), rng.randint(1, 4), []
+    for _ in range(rng.randint(1, 6)):
+        labels = ",".join(str(label) for label in sorted(rng.sample(range(n_labels), rng.randint(0, n_labels))))
+        indexes = sorted(rng.sample(range(n_features), rng.randint(0, n_features)))
+        pairs = [f"{j}:{rng.choice(NUMBERS if rng.random() < 0.98 else WORDS + MISSING)}" for j in indexes]
+        rows.append(" ".join([labels, *pairs]) or " ")
+    sizes = [len(rows), n_features, n_labels]
+    if rng.random() < 0.1:
+        sizes[rng.randrange(3)] = rng.choice(HUGE)
+    return mutate_sometimes(rng, encode(rng, "\n".join([" ".join(map(str, sizes)), *rows]) + "\n"))
+
+
+def npz_pair_file(rng):
+    """A file of a sparse matrix of 0 and 1, in any format of SciPy; it is read as X and as Y."""
+    shape = rng.randint(1, 4), rng.randint(1, 4)
+    matrix = sparse.csr_array(np.array([[rng.choice([0, 0, 1]) for _ in range(shape[1])] for _ in range(shape[0])]))
+    matrix = matrix.astype(rng.choice(["f8", "f4", "i1", "?", "u2"]))
+    target = io.BytesIO()
+    sparse.save_npz(target, matrix.asformat(rng.choice(["csr"] * 8 + ["csc", "coo", "dia"])))
+    content = target.getvalue()
+    change = rng.random()
+    if change < 0.15:
+        return mutate(rng, content)
+    return _change_field(rng, content, [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"]) if change < 0.35 else content
+
+
 def xml_file(rng):
     """Mulan's file of label names, of the labels of `MULAN`, in any encoding."""
     encoding = rng.choice(
@@ -513,9 +541,11 @@ KINDS = {
     "csv": (".csv", csv_file),
     "arff": (".arff", arff_file),
     "svmlight": (".svm", svmlight_file),
+    "repository": (".xmc", repository_file),
     "xml": (".xml", xml_file),
     "npz": (".npz", npz_file),
+    "npz-pair": (".X.npz", npz_pair_file),
     "mat": (".mat", mat_file),
     "parquet": (".parquet", parquet_file),
 }
-TEXT = ("csv", "csv", "csv", "arff", "arff", "svmlight", "svmlight", "xml")
+TEXT = ("csv", "csv", "csv", "arff", "arff", "svmlight", "svmlight", "repository", "xml")

@@ -49,6 +49,21 @@ def svmlight_matrix(content):
     return load_svmlight_file(io.BytesIO(content), multilabel=True, zero_based="auto")[0].toarray()
 
 
+def repository_matrix(content):
+    """The features that scikit-learn reads after the line of sizes."""
+    from sklearn.datasets import load_svmlight_file
+
+    sizes, _, rows = content.partition(b"\n")
+    n_rows, n_features, _ = map(int, sizes.split())
+    X = load_svmlight_file(io.BytesIO(rows), n_features=n_features, multilabel=True, zero_based=True)[0].toarray()
+    return X if len(X) == n_rows else None  # scikit-learn skips rows without labels and features
+
+
+def sparse_matrix(content):
+    """The matrix that SciPy reads."""
+    return sparse.load_npz(io.BytesIO(content)).toarray()
+
+
 def xml_names(content):
     """The names of labels that ElementTree finds."""
     tags = ElementTree.fromstring(content).iter()

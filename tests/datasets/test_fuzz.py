@@ -23,7 +23,9 @@ ANY = st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: 
 COLUMNS = Attributes(Header(names=list("abcd"), values=[None, ("0", "1"), ("FALSE", "TRUE"), ("2", "1", "0", "10")]))
 
 
-@pytest.mark.parametrize(("kind", "n_inputs"), [("text", 1500), ("npz", 300), ("mat", 300), ("parquet", 300)])
+@pytest.mark.parametrize(
+    ("kind", "n_inputs"), [("text", 1500), ("npz", 300), ("npz-pair", 300), ("mat", 300), ("parquet", 300)]
+)
 def test_odd_files_are_read_correctly_or_refused(tmp_path, kind, n_inputs):
     """No other exception, crash, hang, or number that is not the file's; `fuzz.py` says how to run it for longer."""
     if kind == "parquet":
@@ -35,12 +37,14 @@ def test_odd_files_are_read_correctly_or_refused(tmp_path, kind, n_inputs):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("kind", "n_inputs"), [("text", 50_000), ("npz", 5_000), ("mat", 5_000), ("parquet", 5_000)])
+@pytest.mark.parametrize(
+    ("kind", "n_inputs"), [("text", 50_000), ("npz", 5_000), ("npz-pair", 5_000), ("mat", 5_000), ("parquet", 5_000)]
+)
 def test_many_odd_files(tmp_path, kind, n_inputs):
     test_odd_files_are_read_correctly_or_refused(tmp_path, kind, n_inputs)
 
 
-@pytest.mark.parametrize("ending", [".arff", ".csv", ".svm", ".npz", ".mat", ".parquet"])
+@pytest.mark.parametrize("ending", [".arff", ".csv", ".svm", ".xmc", ".npz", ".X.npz", ".mat", ".parquet"])
 @RELAXED
 @given(content=ANY)
 def test_any_bytes(tmp_path, ending, content):

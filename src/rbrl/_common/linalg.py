@@ -293,6 +293,39 @@ def best_columns(F: FloatArray, k: int) -> IntArray:
     return np.take_along_axis(columns, order, axis=1)
 
 
+def best_columns_of_sparse(F: Any, k: int) -> IntArray:
+    """Return what `best_columns` returns for the dense form of a CSR matrix.
+
+    An entry that is not stored is 0. Time and memory grow with n_rows * k and the stored entries.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> best_columns_of_sparse(sparse.csr_array([[0, 0, 0.7], [-3.0, 0, 2.0]]), 2)
+    array([[2, 0],
+           [2, 1]])
+    """
+    n_rows, n_columns = F.shape
+    F = sum_duplicates(F)
+    k = min(k, n_columns)
+    n_stored = np.diff(F.indptr).astype(np.int64)
+    # Of its zeros, a row needs at most the first k. They are among its first k + n_stored columns.
+    n_first = np.minimum(k + n_stored, n_columns)
+    first_columns = np.arange(n_first.sum()) - np.repeat(np.cumsum(n_first) - n_first, n_first)
+    rows = np.arange(n_rows)
+    places = np.concatenate([
+        np.repeat(rows, n_stored) * n_columns + F.indices,
+        np.repeat(rows, n_first) * n_columns + first_columns,
+    ])  # fmt: skip
+    scores = np.concatenate([F.data, np.zeros(len(first_columns))])
+    places, chosen = np.unique(places, return_index=True)  # stored entries come first
+    row, column = np.divmod(places, n_columns)
+    order = np.lexsort((-scores[chosen], row))
+    starts = np.searchsorted(row, rows)
+    best: IntArray = column[order[starts[:, None] + np.arange(k)]]
+    return best
+
+
 def descending_order(F: FloatArray, later_first: bool = False) -> IntArray:
     """Return the columns of each row in the order of descending scores.
 

@@ -203,13 +203,17 @@ class Source:
         from rbrl.datasets import open_shards
         from rbrl.datasets.catalogue import find_files
         from rbrl.datasets.columns import xml_path
+        from rbrl.datasets.formats.repository import PAIR_ENDING, label_file, pair_ending
 
         labels = self.options.get("labels")
         label_files = [Path(labels)] if isinstance(labels, str) else []
         if self.is_shards:
             return [*open_shards(self.data).paths, *label_files]
         if is_file(self.data):
-            return [Path(self.data), xml_path(Path(self.data)), *label_files]
+            path = Path(self.data)
+            if pair_ending(path) == PAIR_ENDING:
+                label_files.append(label_file(path))
+            return [path, xml_path(path), *label_files]
         folder = self.data_home or os.environ.get("RBRL_DATA")
         return find_files(folder, self.data)[0] if folder else []
 
@@ -319,7 +323,7 @@ def convert(
 ) -> None:  # fmt: skip
     """Convert a data file to another format, or split it into shards.
 
-    The endings of the files say which formats: .arff .csv .tsv .svm .npz .mat .parquet
+    The endings of the files say which formats: .arff .csv .tsv .svm .xmc .npz .X.npz .mat .parquet
 
     Examples:
 

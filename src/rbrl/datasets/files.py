@@ -19,10 +19,13 @@ from rbrl.datasets.formats import row_blocks as row_blocks
 from rbrl.datasets.formats.arff import Arff
 from rbrl.datasets.formats.arrays import Mat, Npz
 from rbrl.datasets.formats.plain_tables import Csv, Parquet
+from rbrl.datasets.formats.repository import NpzPair, Repository, pair_ending
 from rbrl.datasets.formats.svmlight import Svmlight
 from rbrl.exceptions import DataFormatError
 
-FORMATS: dict[str, Format] = {one.name: one for one in (Arff(), Csv(), Mat(), Npz(), Parquet(), Svmlight())}
+FORMATS: dict[str, Format] = {
+    one.name: one for one in (Arff(), Csv(), Mat(), Npz(), NpzPair(), Parquet(), Repository(), Svmlight())
+}
 FORMAT_OF_ENDING = {ending: one for one in FORMATS.values() for ending in one.endings}
 
 
@@ -32,14 +35,15 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     Parameters
     ----------
     path : path
-        The file. ARFF, CSV, TSV and svmlight files may be compressed with gzip.
+        The file. ARFF, CSV, TSV, svmlight and repository files may be compressed with gzip. Of
+        a pair of NPZ files, it is the one with the features, NAME.X.npz.
     labels : int, sequence of str, path of an XML file, or None
         Label columns of an ARFF, CSV or Parquet file: the first n, the last -n, their names (Y has
         this order), or the names in Mulan's XML file. None means that the file itself, or an XML
         file of the same name in the same folder, says which columns are labels.
     format : str, optional
-        One of "arff", "csv", "mat", "npz", "parquet", "svmlight". Default: the format of the
-        file's ending.
+        One of "arff", "csv", "mat", "npz", "npz-pair", "parquet", "repository", "svmlight".
+        Default: the format of the file's ending.
     **options : Any
         Further options, listed below.
 
@@ -64,7 +68,8 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
         Encoding of a text file. Default: the encoding of the byte-order mark, else UTF-8 if
         possible, else Latin-1.
     sparse_labels : bool, default=False
-        Return Y as a sparse array.
+        Return Y as a sparse array. Pairs of NPZ files, and files whose first line has their
+        sizes as in the extreme classification repository, always have a sparse Y.
     max_bytes : int
         Largest size of a decompressed file; larger files are refused. Default: 4 GiB.
     n_features, n_labels : int, optional
@@ -320,8 +325,8 @@ def find_format(path: Path, name: str | None = None) -> Format:
 
 
 def file_ending(path: Path) -> str:
-    """Return the ending of a file in lower case, without .gz."""
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
+    """Return the ending of a file in lower case, without .gz; or .X.npz or .Y.npz of a pair."""
+    return pair_ending(path) or Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:

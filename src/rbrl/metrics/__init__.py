@@ -11,6 +11,10 @@ from rbrl.metrics.probabilities import auc_micro as auc_micro
 from rbrl.metrics.probabilities import brier_score as brier_score
 from rbrl.metrics.probabilities import calibration_error_macro as calibration_error_macro
 from rbrl.metrics.probabilities import reliability_bins as reliability_bins
+from rbrl.metrics.propensity import frequency_report as frequency_report
+from rbrl.metrics.propensity import propensities as propensities
+from rbrl.metrics.propensity import psndcg_at_k as psndcg_at_k
+from rbrl.metrics.propensity import psp_at_k as psp_at_k
 from rbrl.metrics.ranking import (
     average_precision,
     coverage,

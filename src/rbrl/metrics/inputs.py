@@ -16,8 +16,21 @@ from rbrl._common.frames import (
     column_names,
     label_values,
 )
-from rbrl._common.linalg import descending_order, first_of_tie
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, LabelNames, MatrixLike
+from rbrl._common.linalg import (
+    best_columns,
+    best_columns_of_sparse,
+    descending_order,
+    first_of_tie,
+)
+from rbrl._common.typing import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LabelNames,
+    MatrixLike,
+    issparse,
+)
 from rbrl.exceptions import InvalidLabelsError
 
 # Conventions for ties and for ratios 0/0; the first is the default.
@@ -56,7 +69,7 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str, missing
     as a ranking loss of 0.
     """
     T, is_missing = _check_true_labels(Y, labels, "labels", convention, missing)
-    P, _ = _check_labels(labels, "labels")
+    P, _ = check_labels(labels, "labels")
     _check_shapes(T, P, "labels")
     if sparse.issparse(T) or sparse.issparse(P):
         T = sparse.csr_array(T)
@@ -98,10 +111,10 @@ def _check_true_labels(
     check_same_rows(**{"Y": Y, name: predicted})
     check_same_columns(**{"Y": Y, name: predicted})
     check_no_mask(**{name: predicted})
-    return _check_labels(Y, "Y", missing)
+    return check_labels(Y, "Y", missing)
 
 
-def _check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked, Checked | None]:
+def check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked, Checked | None]:
     """Return 0/1 labels as an array or a CSR matrix, and the mask of NaN; reject other codings.
 
     The mask is None if no label is missing. The labels are then not copied. If `missing` is None, NaN
@@ -223,6 +236,34 @@ def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator
 
 def _dense_rows(M: Checked, rows: slice) -> Array:
     return np.ascontiguousarray(M[rows] if isinstance(M, np.ndarray) else M[rows].toarray())
+
+
+def check_k(k: int) -> None:
+    """Raise an error unless k is a positive whole number."""
+    if k != int(k) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
+
+
+def best_labels(scores: Checked, k: int) -> IntArray:
+    """Return the k best labels of each row, best first, in memory of the size of the answer."""
+    if issparse(scores):
+        return best_columns_of_sparse(scores, k)
+    blocks = (np.asarray(scores[rows], dtype=np.float64) for rows in _slices(scores))
+    return np.vstack([best_columns(F, k) for F in blocks])
+
+
+def relevance_of(Y: Checked, columns: IntArray) -> BoolArray:
+    """Return the relevance of some labels of each row, in the order of `columns`."""
+    if not issparse(Y):
+        return np.take_along_axis(Y, columns, axis=1).astype(bool)
+    row, column = Y.nonzero()
+    places = np.arange(len(columns))[:, None] * Y.shape[1] + columns
+    return np.isin(places, row.astype(np.int64) * Y.shape[1] + column)
+
+
+def count_relevant(Y: Checked) -> IntArray:
+    """Return the number of relevant labels of each row."""
+    return np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
 
 
 def warn_undefined(reason: str = "All labels of Y are missing") -> float:

@@ -6,8 +6,17 @@ from typing import TypeAlias
 import numpy as np
 
 from rbrl._common.linalg import best_columns, descending_order, first_of_tie, last_of_tie
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
-from rbrl.metrics.inputs import RowBlock, check_scores, row_blocks, warn_undefined
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
+from rbrl.metrics.inputs import (
+    RowBlock,
+    best_labels,
+    check_k,
+    check_scores,
+    count_relevant,
+    relevance_of,
+    row_blocks,
+    warn_undefined,
+)
 
 # Function of rows with a pair and of a convention that returns the value of each row.
 RowMetric: TypeAlias = Callable[[RowBlock, str], Array]
@@ -320,64 +329,72 @@ def ndcg_at_k(
     >>> round(ndcg_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=3), 4)
     0.9197
     """
-    row_metric = _tie_averaged_ndcg if convention == "sklearn" else _ndcg
-    total, n_labelled, n_rows = _sum_at_k(row_metric, Y, scores, k, convention, missing)
-    n_averaged = n_rows if convention == "sklearn" else n_labelled
-    return total / n_averaged if n_averaged else warn_undefined(NO_RELEVANT_LABEL)
+    if convention == "sklearn":
+        check_k(k)
+        blocks = row_blocks(*check_scores(Y, scores, convention, missing))
+        values = np.concatenate([_tie_averaged_ndcg(rows, k) for rows in blocks])
+        return float(values.mean()) if len(values) else warn_undefined(NO_RELEVANT_LABEL)
+    total, n_labelled, _ = _sum_at_k(_ndcg, Y, scores, k, convention, missing)
+    return total / n_labelled if n_labelled else warn_undefined(NO_RELEVANT_LABEL)
 
 
 def _sum_at_k(
-    row_metric: Callable[[BoolArray, FloatArray, int], Array], Y: MatrixLike, scores: MatrixLike,
+    row_metric: Callable[[BoolArray, IntArray, int], Array], Y: MatrixLike, scores: MatrixLike,
     k: int, convention: str, missing: str,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Return the sum over rows with a relevant label, the number of these rows, and of all rows."""
-    if k != int(k) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
-    n_rows = 0
-    values = []
-    for rows in row_blocks(*check_scores(Y, scores, convention, missing)):
-        n_rows += len(rows.relevant)
-        labelled = rows.take(rows.relevant.any(axis=1))
-        values.append(row_metric(labelled.relevant, labelled.ranking_scores, k))
-    found = np.concatenate(values)
-    return float(found.sum()), len(found), n_rows
+    """Return the sum over rows with a relevant label, the number of these rows, and of all rows.
+
+    `row_metric` takes the relevance of the best labels, the number of relevant labels, and k.
+    """
+    check_k(k)
+    checked = check_scores(Y, scores, convention, missing)
+    if issparse(checked.predicted) and checked.missing is None:
+        best = best_labels(checked.predicted, k)
+        blocks = [(relevance_of(checked.Y, best), count_relevant(checked.Y))]
+    else:
+        blocks = [(_gains(rows, k), count_relevant(rows.relevant)) for rows in row_blocks(*checked)]
+    gains, n_relevant = (np.concatenate(parts) for parts in zip(*blocks))
+    labelled = n_relevant > 0
+    values = row_metric(gains[labelled], n_relevant[labelled], k)
+    return float(values.sum()), len(values), len(gains)
 
 
-def _gains(T: BoolArray, F: FloatArray, k: int) -> BoolArray:
-    """Return the relevance of the k best labels of each row, the best label first."""
-    return np.take_along_axis(T, best_columns(F, k), axis=1)
+def _gains(rows: RowBlock, k: int) -> BoolArray:
+    return relevance_of(rows.relevant, best_columns(rows.ranking_scores, k))
 
 
-def _hits(T: BoolArray, F: FloatArray, k: int) -> IntArray:
-    return _gains(T, F, k).sum(axis=1)
+def _hits(gains: BoolArray, n_relevant: IntArray, k: int) -> IntArray:
+    return gains.sum(axis=1)
 
 
-def _recalls(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
-    return _hits(T, F, k) / T.sum(axis=1)
+def _recalls(gains: BoolArray, n_relevant: IntArray, k: int) -> FloatArray:
+    return gains.sum(axis=1) / n_relevant
 
 
-def _discounts(n: int) -> FloatArray:
-    """Return the discounts of the ranks 1 to n."""
+def discounts(n: int) -> FloatArray:
+    """Return the discounts of the ranks 1 to n in nDCG."""
     return 1.0 / np.log2(np.arange(2, n + 2))
 
 
-def _ideal_dcg(T: BoolArray, k: int) -> FloatArray:
-    """Return the largest possible gain of each row, which must have a relevant label."""
-    return np.cumsum(_discounts(k))[np.minimum(T.sum(axis=1), k) - 1]
+def ideal_dcg(n_relevant: IntArray, k: int) -> FloatArray:
+    """Return the largest discounted gain at k of rows with one or more relevant labels."""
+    return np.cumsum(discounts(k))[np.minimum(n_relevant, k) - 1]
 
 
-def _ndcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
-    gains = _gains(T, F, k)
-    return gains @ _discounts(gains.shape[1]) / _ideal_dcg(T, k)
+def _ndcg(gains: BoolArray, n_relevant: IntArray, k: int) -> FloatArray:
+    return gains @ discounts(gains.shape[1]) / ideal_dcg(n_relevant, k)
 
 
-def _tie_averaged_ndcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+def _tie_averaged_ndcg(rows: RowBlock, k: int) -> FloatArray:
     """Compute nDCG with the mean discount of its ranks for each member of a tie."""
+    F = rows.ranking_scores
     order = descending_order(F)
     falling = np.take_along_axis(F, order, axis=1)
-    discounts = np.where(np.arange(F.shape[1]) < k, _discounts(F.shape[1]), 0.0)
-    until = np.concatenate([[0.0], np.cumsum(discounts)])
+    weights = np.where(np.arange(F.shape[1]) < k, discounts(F.shape[1]), 0.0)
+    until = np.concatenate([[0.0], np.cumsum(weights)])
     first = first_of_tie(falling)
     last = last_of_tie(falling)
     mean_discount = (until[last + 1] - until[first]) / (last + 1 - first)
-    return (np.take_along_axis(T, order, axis=1) * mean_discount).sum(axis=1) / _ideal_dcg(T, k)
+    dcg = (np.take_along_axis(rows.relevant, order, axis=1) * mean_discount).sum(axis=1)
+    n_relevant = count_relevant(rows.relevant)
+    return np.divide(dcg, ideal_dcg(n_relevant, k), where=n_relevant > 0, out=np.zeros(len(dcg)))

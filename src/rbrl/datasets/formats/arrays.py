@@ -73,7 +73,7 @@ class Npz(Format):
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
         """Read a file; the text of the module describes its keys."""
-        arrays = _read_arrays(path, options.max_bytes)
+        arrays = read_arrays(path, options.max_bytes)
         X = _read_matrix(arrays, "X")
         Y = label_matrix(_read_matrix(arrays, "Y"), options.sparse_labels)
         splits = {}
@@ -104,8 +104,11 @@ class Npz(Format):
             (np.savez_compressed if compressed else np.savez)(stream, **arrays)
 
 
-def _read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
-    """Read all arrays; the header of an array must not claim more memory than its entry has bytes."""
+def read_arrays(path: Path, max_bytes: int, kinds: str = "biufU") -> dict[str, Array]:
+    """Read all arrays, whose types must be of these kinds of NumPy.
+
+    The header of an array must not claim more memory than its entry has bytes.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -115,7 +118,7 @@ def _read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
             for entry in entries:
                 with archive.open(entry) as stream:
                     shape, is_fortran, dtype = read_array_header(stream, entry.file_size)
-                    if dtype.kind not in "biufU":
+                    if dtype.kind not in kinds:
                         raise ValueError(f"type {dtype.str} is not numbers or text")
                     data = stream.read(math.prod(shape) * dtype.itemsize)
                 array = np.frombuffer(data, dtype, count=math.prod(shape))
@@ -130,15 +133,21 @@ def _read_matrix(arrays: dict[str, Array], key: str) -> Any:
     if key in arrays:
         return arrays[key]
     try:
-        *parts, sizes = (arrays[f"{key}_{field}"] for field in CSR_FIELDS)
+        return read_csr({field: arrays[f"{key}_{field}"] for field in CSR_FIELDS}, key)
+    except KeyError as error:
+        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+
+
+def read_csr(arrays: Mapping[str, Array], key: str) -> Any:
+    """Return the CSR array with the arrays of `CSR_FIELDS`, after checks; messages call it `key`."""
+    try:
+        *parts, sizes = (arrays[field] for field in CSR_FIELDS)
         shape = tuple(int(size) for size in sizes)
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
         values, indexes, starts = map(_convert_for_scipy, parts)
         _check_compressed(values, indexes, starts, *shape)
         return sparse.csr_array((values, indexes, starts), shape=shape)
-    except KeyError as error:
-        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise format_error(f"the CSR arrays of {key} do not fit together: {error}") from error
 

@@ -3,7 +3,8 @@
 Column numbers start at 0 or 1. The first line of the file, the options or the model say at which.
 Otherwise they start at 0 if a column 0 occurs, and are assumed, with a warning, to start at 1 if not.
 A first line of three integers, as in the extreme classification repository, has the numbers of rows,
-features and labels; then columns start at 0. Our files begin with a comment `# rbrl: {…}` with sizes
+features and labels; then columns start at 0, Y is sparse, and a line that begins with a space is a
+row even if it is blank. Our files begin with a comment `# rbrl: {…}` with sizes
 and names, which other programs skip.
 """
 
@@ -178,9 +179,10 @@ class _Block(NamedTuple):
 
     def dataset(self, path: Path, head: Head, options: ReadOptions) -> Dataset:
         """Return the rows as a data set."""
+        is_sparse = options.sparse_labels or head.n_rows is not None
         return Dataset(
             self.matrix("feature", head),
-            label_matrix(self.matrix("label", head), options.sparse_labels),
+            label_matrix(self.matrix("label", head), is_sparse),
             head.feature_names,
             head.label_names,
             path.name.split(".")[0],
@@ -193,7 +195,7 @@ class Svmlight(Format):
     """Reader and writer of svmlight files."""
 
     name = "svmlight"
-    endings = (".svmlight", ".svm", ".libsvm", ".txt")
+    endings: tuple[str, ...] = (".svmlight", ".svm", ".libsvm", ".txt")
     may_be_packed = True
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
@@ -279,16 +281,26 @@ def _open_rows(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, 
             given = getattr(options, f"first_{what}")
             if given not in (None, first):
                 raise format_error(f"by its first line, {what}s count from {first}; got first_{what}={given}", 1)
-        is_row = head is None or head.n_rows is None
-        lines = enumerate(chain([first_line if is_row else ""], stream), 1)
-        yield head, ((text, i) for i, line in lines if (text := line.partition("#")[0].strip()))
+        has_sizes = head is not None and head.n_rows is not None
+        lines = enumerate(chain(["" if has_sizes else first_line], stream), 1)
+        texts = ((line.partition("#")[0], i) for i, line in lines)
+        # After a line of sizes, a row without labels and features is a space.
+        is_row = str.strip if not has_sizes else (lambda text: text.strip() or text.startswith(" "))
+        yield head, ((text.strip(), i) for text, i in texts if is_row(text))
+
+
+def parse_sizes(line: str) -> list[int] | None:
+    """Return the numbers of rows, features and labels in a line of sizes, or None."""
+    sizes = line.split()
+    if len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes):
+        return [int(size) for size in sizes]
+    return None
 
 
 def _parse_head(line: str) -> Head | None:
     """Return the sizes and names in a first line, or None if it is an ordinary row."""
-    sizes = line.split()
-    if len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes):
-        n_rows, n_features, n_labels = map(int, sizes)
+    if sizes := parse_sizes(line):
+        n_rows, n_features, n_labels = sizes
         return Head(n_features, n_labels, first_feature=0, first_label=0, n_rows=n_rows)
     if not line.startswith(COMMENT_START):
         return None
@@ -328,8 +340,8 @@ def _warn_first_columns(path: Path, guesses: list[str]) -> None:
 
 def _split_labels(text: str, line: int) -> tuple[list[int], str]:
     """Return the labels and the rest of a row."""
-    first, *rest = text.split(maxsplit=1)
-    if ":" in first:
+    first, *rest = text.split(maxsplit=1) or [""]
+    if ":" in first or not first:
         return [], text
     labels = first.split(",")
     if not all(_is_column(label) for label in labels):
