@@ -5,6 +5,7 @@ from scipy import sparse
 
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import MatrixDesign, SpectralDesign
+from rbrl.problem.linear import PresentColumns
 from rbrl.problem.objective import Objective
 
 # One example of each loss, and of their sums: the tests of losses run over it.
@@ -17,6 +18,13 @@ ALL_LOSSES = (
     LabelGraph(5.0 * np.eye(5) - 1.0),
     WeightedSum((1.0, CostWeightedSquaredHinge(np.full(5, 2.0))), (0.1, LabelGraph(3.0 * np.eye(5) + 1.0))),
 )
+
+
+def row_design(X, constant=1.0):
+    """Make the design over the rows of X that dual ascent visits, as a linear model does."""
+    design = PresentColumns(X.tocsr()) if sparse.issparse(X) else MatrixDesign(X)
+    design.constant = constant
+    return design
 
 
 def random_labels(rng, n=7, l=5):

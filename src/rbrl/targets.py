@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from rbrl._common.frames import as_dense, column_names, is_missing, label_values, missing_entries
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl._common.frames import column_names, is_missing, label_values, missing_entries
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
 from rbrl.exceptions import InvalidLabelsError
 
 
@@ -166,15 +166,14 @@ def _binarise(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[
     return Y, names
 
 
-def encode_matrix(Y: MatrixLike) -> Array:
-    """Return a label matrix of 0/1 or -1/+1 as int8 in {-1, 0, +1}, with 0 for NaN.
+def encode_matrix(Y: Array) -> Array:
+    """Return a dense label matrix of 0/1 or -1/+1 as int8 in {-1, 0, +1}, with 0 for NaN.
 
     Examples
     --------
     >>> encode_matrix(np.array([[1.0, 0.0, np.nan]]))
     array([[ 1, -1,  0]], dtype=int8)
     """
-    Y = as_dense(Y)
     labels = np.where(Y > 0, np.int8(1), np.int8(-1))
     return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
 

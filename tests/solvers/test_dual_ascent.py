@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from problems import random_entries, random_labels, random_objective, rbrl_loss
+from problems import random_entries, random_labels, random_objective, rbrl_loss, row_design
 from rbrl import RBRLClassifier
 from rbrl._loops import COMPILED
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import MatrixDesign, Objective, SpectralDesign
-from rbrl.problem.linear import row_design
 from rbrl.solvers import DualAscent, QuasiNewton
 from rbrl.solvers.dual_ascent import Ascent
 from rbrl.solvers.solve import SolverRule

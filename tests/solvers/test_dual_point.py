@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from problems import random_labels, rbrl_loss
+from problems import random_labels, rbrl_loss, row_design
 from rbrl.problem import MatrixDesign, Objective, objective, with_constant
-from rbrl.problem.linear import row_design
 from rbrl.solvers import DualAscent, certificate, lower_bound
 from rbrl.solvers.certificate import Blur, DualPoint, ridge_bound
 from rbrl.solvers.proof import prove_linear

@@ -14,7 +14,7 @@ import numpy as np
 
 from rbrl._common.environment import available_bytes
 from rbrl._common.linalg import squares
-from rbrl._common.typing import FloatArray, IntArray, Matrix
+from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import (
     apply_feature_map,
     find_nuclear,
@@ -36,7 +36,7 @@ from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
 from rbrl.problem import Design, FeatureMapDesign, KernelDesign, MatrixDesign, Objective, SpectralDesign
 from rbrl.problem.design import AscentDesign
 from rbrl.problem.kernel import check_semidefinite, kernel_design, storage_type
-from rbrl.problem.linear import linear_design, row_design, with_constant
+from rbrl.problem.linear import PresentColumns, linear_design, with_constant
 from rbrl.problem.memory import (
     FitSize,
     MemoryNeeds,
@@ -258,7 +258,10 @@ class LinearForm(ModelForm):
 
     def make_row_design(self, constant: float) -> AscentDesign:
         """Return the design over the rows and the column of the intercept."""
-        return row_design(self.basis(self.observed.astype(np.float64, copy=False), constant), constant)
+        X = self.basis(self.observed.astype(np.float64, copy=False), constant)
+        design = PresentColumns(X.tocsr()) if issparse(X) else MatrixDesign(X)
+        design.constant = constant
+        return design
 
     def _make_design(self, constant: float) -> Design:
         """Return the design of the features, with the column of the intercept."""

@@ -88,31 +88,6 @@ class PresentColumns(MatrixDesign):
         return rows[:, self.present]
 
 
-def row_design(X: Matrix, constant: float = 1.0) -> MatrixDesign:
-    """Return the design whose rows are those of X, for solvers that visit rows one at a time.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features), float64
-    constant : float, default=1.0
-        Value of the last column, if that column stands for the intercept.
-
-    Returns
-    -------
-    MatrixDesign
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.problem.linear import row_design
-    >>> row_design(np.eye(2)).shape
-    (2, 2)
-    """
-    design = PresentColumns(X.tocsr()) if issparse(X) else MatrixDesign(X)
-    design.constant = constant
-    return design
-
-
 def with_constant(X: Matrix, constant: float = 1.0) -> Matrix:
     """Return X with a constant as last column, so that the intercept is one more feature.
 

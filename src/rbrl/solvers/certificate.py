@@ -364,31 +364,24 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
         dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, out=R)
         parts = ((part, np.ascontiguousarray(R[:, part])) for part in label_blocks(*shape))
         blocks = ((part, add_adjoint(X, A, np.zeros((shape[0], A.shape[1])))) for part, A in parts)
-    sizes = np.zeros(2)
+    # Squared norm of Z'R, and an upper bound on it that includes rounding errors.
+    square = 0.0
+    largest = 0.0
     for labels, G in blocks:
         if constant != 1.0:
             G[-1] *= constant
-        sizes += _squared_sizes(G, Blur(norms, dual.blur[labels]))
+        step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
+        for start in range(0, len(G), step):
+            part = G[start : start + step]
+            square += float(np.vdot(part, part))
+            np.abs(part, out=part)
+            part += np.outer(norms[start : start + step], dual.blur[labels])
+            largest += float(np.vdot(part, part))
     if dual.loss.value <= 0:
         return 0.0
-    square, largest = sizes.tolist()
     ridge = 2 * objective.ridge.weight * float(objective.ridge.row_weights)
     theta = best_theta(dual.loss, square / ridge)
     return max(0.0, loss_bound(dual.loss, theta, n_terms=objective.Y.size) - theta**2 * (largest / ridge))
-
-
-def _squared_sizes(G: FloatArray, blur: Blur) -> tuple[float, float]:
-    """Return the squared norm of G = Z'R, and an upper bound on it that includes rounding errors. G is overwritten."""
-    square = 0.0
-    largest = 0.0
-    step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
-    for start in range(0, len(G), step):
-        block = G[start : start + step]
-        square += float(np.vdot(block, block))
-        np.abs(block, out=block)
-        block += np.outer(blur.rows[start : start + step], blur.labels)
-        largest += float(np.vdot(block, block))
-    return square, largest
 
 
 def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:

@@ -195,7 +195,7 @@ class Ascent(Run):
         else:
             fits = known is not None and known.shape == objective.Y.shape
             self.dual_scores = np.array(known) if fits else objective.design.scores(start)
-        if self.points.kappa:
+        if self.points.total > self.points.ridge:
             self.points.start(self.W if start is None else start)
         if start is not None or self.graph.nnz:
             gradient = self.dual_gradient()[1]
@@ -226,7 +226,7 @@ class Ascent(Run):
             if before is not None:
                 before -= self.W
                 self.is_settled = np.linalg.norm(before) <= self.settings.standstill * np.linalg.norm(self.W)
-            if self.points.kappa and self.n_iter % self.settings.passes == 0 and not self.is_finished():
+            if self.points.centre is not None and self.n_iter % self.settings.passes == 0 and not self.is_finished():
                 self.points.move(self.W)
         if self.is_settled:
             self.check()
@@ -235,9 +235,8 @@ class Ascent(Run):
 
     def is_finished(self) -> bool:
         """Return whether the run may stop. If the tolerance is rounding, the weights must no longer change."""
-        if self.tol > ROUNDING_GAP:
-            return super().is_finished()
-        return self.is_settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
+        is_certified = self.tol > ROUNDING_GAP and self.gap() <= self.tol
+        return is_certified or self.is_settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def dual_gradient(self) -> tuple[Terms, FloatArray]:
         """Return the terms of the loss and its gradient at the dual scores. The gradient is minus the dual variables."""

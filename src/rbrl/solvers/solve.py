@@ -91,7 +91,7 @@ class SolverRule:
         ----------
         objective : Objective
             Objective over the original rows, with a design of
-            :func:`rbrl.problem.linear.row_design` or a :class:`rbrl.problem.KernelDesign`.
+            :class:`rbrl.problem.MatrixDesign` or :class:`rbrl.problem.KernelDesign`.
         max_iter : int, default=1000
             Largest number of iterations.
 
