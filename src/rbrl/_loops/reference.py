@@ -6,6 +6,7 @@ Hinges of the ranking SVMs are on pairs of labels. The pairs of row i have the i
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -343,8 +344,7 @@ class _RowVisit:
     """The step of dual ascent on one row, from the scores of the row.
 
     The subproblem of a row is to minimise loss(z) + |z - centre|^2 / (2 q) over its scores z. The
-    loss consists of squared hinges and of a quadratic form. The module `rbrl.solvers.dual_ascent`
-    explains the dual problem.
+    loss consists of squared hinges and of a quadratic form; see `rbrl.solvers.dual_ascent`.
     """
 
     def __init__(
@@ -428,15 +428,11 @@ def dual_ascent_dense(
     return float(visit.loss)
 
 
-def dual_ascent_sparse(
-    data: Array, indices: Array, indptr: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array,
-    pairs: float, margin: float, graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array,
-    W: Array, Z: Array,
-) -> float:  # fmt: skip
-    """Do the same as :func:`dual_ascent_dense` for the rows of a sparse matrix."""
-    X = sparse.csr_array((data, indices, indptr), shape=(len(Y), len(W))).toarray()
-    graph = graph_data, graph_indices, graph_indptr
-    return dual_ascent_dense(X, squares, Y, weights, hinge, costs, pairs, margin, *graph, ridge, order, W, Z)
+def dual_ascent_sparse(data: Array, indices: Array, indptr: Array, *problem: Any) -> float:
+    """Do the same as :func:`dual_ascent_dense` for a CSR matrix; `problem` has its arguments after X."""
+    n_columns = len(problem[-2])  # rows of W
+    X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+    return dual_ascent_dense(X.toarray(), *problem)
 
 
 def dual_ascent_kernel(

@@ -203,7 +203,8 @@ class Source:
         from rbrl.datasets import open_shards
         from rbrl.datasets.catalogue import find_files
         from rbrl.datasets.columns import xml_path
-        from rbrl.datasets.formats.repository import PAIR_ENDING, label_file, pair_ending
+        from rbrl.datasets.files import file_ending
+        from rbrl.datasets.formats.repository import PAIR_ENDING, label_file
 
         labels = self.options.get("labels")
         label_files = [Path(labels)] if isinstance(labels, str) else []
@@ -211,7 +212,7 @@ class Source:
             return [*open_shards(self.data).paths, *label_files]
         if is_file(self.data):
             path = Path(self.data)
-            if pair_ending(path) == PAIR_ENDING:
+            if file_ending(path) == PAIR_ENDING:
                 label_files.append(label_file(path))
             return [path, xml_path(path), *label_files]
         folder = self.data_home or os.environ.get("RBRL_DATA")

@@ -19,7 +19,7 @@ from rbrl.datasets.formats import row_blocks as row_blocks
 from rbrl.datasets.formats.arff import Arff
 from rbrl.datasets.formats.arrays import Mat, Npz
 from rbrl.datasets.formats.plain_tables import Csv, Parquet
-from rbrl.datasets.formats.repository import NpzPair, Repository, pair_ending
+from rbrl.datasets.formats.repository import NpzPair, Repository
 from rbrl.datasets.formats.svmlight import Svmlight
 from rbrl.exceptions import DataFormatError
 
@@ -325,8 +325,20 @@ def find_format(path: Path, name: str | None = None) -> Format:
 
 
 def file_ending(path: Path) -> str:
-    """Return the ending of a file in lower case, without .gz; or .X.npz or .Y.npz of a pair."""
-    return pair_ending(path) or Path(path.name.removesuffix(".gz")).suffix.lower()
+    """Return the ending of a file in lower case, without .gz; .X.npz or .Y.npz if the file is one of a pair.
+
+    Examples
+    --------
+    >>> file_ending(Path("data.CSV.gz")), file_ending(Path("X.npz"))
+    ('.csv', '.npz')
+    >>> file_ending(Path("X.trn.npz")), file_ending(Path("train.Y.npz"))
+    ('.X.npz', '.Y.npz')
+    """
+    *parts, last = path.name.split(".")
+    letter = next((part for part in parts if part in ("X", "Y")), None)
+    if letter and len(parts) > 1 and last.lower() == "npz":
+        return f".{letter}.npz"
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:

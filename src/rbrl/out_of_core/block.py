@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import as_dense
 from rbrl._common.linalg import gram_matrix, squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
@@ -62,7 +61,8 @@ class Block(NamedTuple):
         Y : array (n_rows, n_labels)
         weights : array (n_rows,) or (n_rows, n_labels), or None
         """
-        Y = encode_matrix(as_dense(self.Y[rows]))
+        Y = self.Y[rows]
+        Y = encode_matrix(Y.toarray() if issparse(Y) else np.asarray(Y))
         if self.weights is None:
             return Y, None
         weights = self.weights[rows]

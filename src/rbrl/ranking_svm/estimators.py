@@ -21,15 +21,7 @@ from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
 from rbrl.problem.kernel import check_semidefinite
 from rbrl.ranking_svm.certificate import KernelSpace, LinearSpace, PairProblem, Space, solve_and_certify
-from rbrl.ranking_svm.pairs import (
-    GramRows,
-    Rows,
-    Start,
-    calibrated_pairs,
-    choose_rows,
-    ranking_pairs,
-    zero_label_pairs,
-)
+from rbrl.ranking_svm.pairs import GramRows, Rows, Start, calibrated_pairs, choose_rows, ranking_pairs, zero_label_pairs
 from rbrl.scales import Width, kernel_width
 
 # Square of the constant feature whose weights are the biases; it is infinite for free biases.

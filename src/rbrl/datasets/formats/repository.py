@@ -122,19 +122,6 @@ class NpzPair(Format):
                 sparse.save_npz(stream, sparse.csr_matrix(matrix))
 
 
-def pair_ending(path: Path) -> str | None:
-    """Return `.X.npz` or `.Y.npz` if the name of a file is one of a pair, or None.
-
-    Examples
-    --------
-    >>> pair_ending(Path("X.trn.npz")), pair_ending(Path("train.Y.npz")), pair_ending(Path("X.npz"))
-    ('.X.npz', '.Y.npz', None)
-    """
-    *parts, ending = path.name.split(".")
-    letter = next((part for part in parts if part in ("X", "Y")), None)
-    return f".{letter}.npz" if letter and len(parts) > 1 and ending.lower() == "npz" else None
-
-
 def label_file(path: Path) -> Path:
     """Return the file of the labels that belongs to a file of features."""
     parts = path.name.split(".")
