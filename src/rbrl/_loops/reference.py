@@ -2,11 +2,10 @@
 
 Hinges of the ranking SVMs are on pairs of labels. The pairs of row i have the indices e with
 ``start[i] <= e < start[i + 1]``. The label ``winner[e]`` should score ``margin[e]`` above the label
-``loser[e]``. The dual variable ``alpha[e]`` of the pair is between 0 and ``cap[e]``.
+``loser[e]``. Its dual variable ``alpha[e]`` is in [0, ``cap[e]``]. Biases weigh a feature of square ``lift``.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -256,10 +255,7 @@ def ascend_gram(
     K: Array, scores: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
     biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
-    """Ascend over the rows in `order`; change alpha, the scores (n_labels, n) and the biases, in place.
-
-    `lift` is the square of the constant feature whose weights are the biases. The scores have no biases.
-    """
+    """Ascend over the rows in `order`; change alpha, the scores (n_labels, n) without biases, and the biases."""
     moved = np.empty_like(biases)
     for i in order:
         f = scores[:, i] + biases
@@ -302,9 +298,7 @@ def project_pairs(
 ) -> float:  # fmt: skip
     """Write alpha after a gradient step, clipped to [0, cap], to `new`, with biases added to the scores.
 
-    ``steps[i]`` is the length of the step for the pairs of row i, above 0.
-
-    The new values are the derivative of a convex function of the biases. Return the value of this
+    The length of the step for the pairs of row i is ``steps[i]``, above 0. The new values are the derivative of a convex function of the biases. Return the value of this
     function; add its gradient to r and its generalised Hessian to H.
     """
     rows = _row_of(start)
@@ -428,11 +422,15 @@ def dual_ascent_dense(
     return float(visit.loss)
 
 
-def dual_ascent_sparse(data: Array, indices: Array, indptr: Array, *problem: Any) -> float:
-    """Do the same as :func:`dual_ascent_dense` for a CSR matrix; `problem` has its arguments after X."""
-    n_columns = len(problem[-2])  # rows of W
-    X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
-    return dual_ascent_dense(X.toarray(), *problem)
+def dual_ascent_sparse(
+    data: Array, indices: Array, indptr: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array,
+    pairs: float, margin: float, graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array,
+    W: Array, Z: Array,
+) -> float:  # fmt: skip
+    """Do the same as :func:`dual_ascent_dense` for the rows of a sparse matrix."""
+    X = sparse.csr_array((data, indices, indptr), shape=(len(Y), len(W))).toarray()
+    graph = graph_data, graph_indices, graph_indptr
+    return dual_ascent_dense(X, squares, Y, weights, hinge, costs, pairs, margin, *graph, ridge, order, W, Z)
 
 
 def dual_ascent_kernel(
