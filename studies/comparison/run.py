@@ -18,7 +18,7 @@ from studies.comparison.cell import do_cell
 from studies.comparison.methods import BY_NAME, METHODS
 from studies.comparison.tasks import Task, make_task
 
-POLL_SECONDS = 0.2
+POLL_INTERVAL = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
 Cell = tuple[str, int, str]
 
@@ -48,7 +48,7 @@ class Child:
     def poll(self) -> list[dict[str, Any]] | None:
         """Return its rows if it has ended or exceeds the limit, which ends it; None otherwise."""
         limit = rules.BUDGET_SECONDS * rules.HARD_LIMIT
-        if self.answers.poll(POLL_SECONDS):
+        if self.answers.poll(POLL_INTERVAL):
             try:
                 status, result = self.answers.recv()
             except EOFError:

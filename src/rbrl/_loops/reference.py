@@ -298,8 +298,8 @@ def project_pairs(
 ) -> float:  # fmt: skip
     """Write alpha after a gradient step, clipped to [0, cap], to `new`, with biases added to the scores.
 
-    The length of the step for the pairs of row i is ``steps[i]``, above 0. The new values are the derivative of a convex function of the biases. Return the value of this
-    function; add its gradient to r and its generalised Hessian to H.
+    The step for the pairs of row i has the length ``steps[i]``, above 0. The new values are the derivative of
+    a convex function of the biases, whose value is returned. Its gradient and Hessian are added to r and H.
     """
     rows = _row_of(start)
     step = steps[rows]

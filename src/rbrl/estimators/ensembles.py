@@ -138,9 +138,9 @@ class RAkEL(ReductionClassifier):
     subsets_ : list of arrays
         Labels of each subset, in ascending order.
     label_sets_ : list of arrays (n_sets, k) of bool
-        For each subset, the combinations of its labels in the training rows.
+        Combinations of the labels of each subset in the training rows.
     estimators_ : list
-        For each subset, a fitted classifier of its combinations; None if there is only one combination.
+        Fitted classifier of the combinations of each subset; None if there is only one combination.
     sharpness_ : array (n_subsets,)
         Factor of each classifier's decision values in soft votes, fitted to training rows by maximum likelihood.
     X_fit_ : array or sparse matrix

@@ -210,7 +210,7 @@ def execute(
     jobs : int, default=1
         Number of runs at a time; -1 means one per core. The rows do not depend on it.
     backend : {"serial", "processes", "dask"}, optional
-        By default "dask" with a scheduler, "serial" for one job, "processes" for more.
+        Way to run the jobs. Default: "dask" with a scheduler, "serial" for one job, "processes" for more.
     scheduler : str, distributed.Client or cluster, optional
         Address of Dask's scheduler, or an object of `distributed`.
     progress : Progress, optional
