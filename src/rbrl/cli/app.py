@@ -25,7 +25,8 @@ app = typer.Typer(
     name="rbrl", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
-for command in (models.fit, models.predict, models.evaluate):
+COMMANDS = (models.fit, models.predict, models.evaluate)
+for command in COMMANDS:
     app.command()(command)
 app.add_typer(sources.data_app, name="data", help="List, show, download and convert data sets.")
 EXIT_INTERRUPTED = 130  # exit code of an interrupted program, by the convention of shells

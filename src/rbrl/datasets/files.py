@@ -23,9 +23,8 @@ from rbrl.datasets.formats.repository import NpzPair, Repository
 from rbrl.datasets.formats.svmlight import Svmlight
 from rbrl.exceptions import DataFormatError
 
-FORMATS: dict[str, Format] = {
-    one.name: one for one in (Arff(), Csv(), Mat(), Npz(), NpzPair(), Parquet(), Repository(), Svmlight())
-}
+ALL_FORMATS: tuple[Format, ...] = (Arff(), Csv(), Mat(), Npz(), NpzPair(), Parquet(), Repository(), Svmlight())
+FORMATS = {one.name: one for one in ALL_FORMATS}
 FORMAT_OF_ENDING = {ending: one for one in FORMATS.values() for ending in one.endings}
 
 

@@ -41,7 +41,7 @@ def should_fill_empty_rows(model: Any) -> bool:
     Parameters
     ----------
     model : fitted classifier with the parameter `non_empty`
-        With "auto", the model also has `empty_share_`. A model file of an earlier version has
+        It has `empty_share_` if the parameter is "auto"; a model file of an earlier version has
         `all_labelled_` instead.
 
     Returns
