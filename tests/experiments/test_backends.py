@@ -1,12 +1,14 @@
 """The same plan gives the same rows, however many workers there are and wherever they are."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
 from small_comparison import timeless
 
 from rbrl.experiments import Plan, Store, execute
+from rbrl.experiments.methods import find_class
 
 KILLER = """
 import os
@@ -51,6 +53,13 @@ def test_dask(plan, expected, tmp_path, cluster):
     summary = execute(plan, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
     assert (summary.n_done, summary.n_failed) == (9, 3), summary.failures
     assert_same_rows(Store(tmp_path), expected)
+
+
+def test_threads_that_import_one_file_wait_for_its_end(tmp_path):
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.2)\n\n\nclass Slow:\n    pass\n")
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: find_class("slow.py:Slow", tmp_path), range(4)))
+    assert len({id(one) for one in found}) == 1
 
 
 def with_a_killer(how, table, place, folder):

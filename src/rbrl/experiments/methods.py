@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import json
 import sys
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -34,6 +35,9 @@ from rbrl.selection import RBRLClassifierCV
 WORDS_FOR_NONE = {"gamma": "paper", "intercept_ridge": "ridge"}
 # Any scikit-learn classifier of label matrices: of rbrl, of another package, or of a user's file.
 Classifier: TypeAlias = Any
+# A module is in sys.modules before its code has run, so only one thread at a time imports a file. The lock is
+# reentrant, because the file may build a plan of its own.
+_IMPORTING = threading.RLock()
 
 
 class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
@@ -347,18 +351,19 @@ def _find_file(place: str, folder: str | Path) -> Path:
 def _import_file(path: Path) -> ModuleType:
     """Import a file under a name that depends on its place and content, with its folder on the import path."""
     name = f"rbrl_plan_{path.stem}_{hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    with _IMPORTING:
+        if name in sys.modules:
+            return sys.modules[name]
+        if str(path.parent) not in sys.path:
+            sys.path.append(str(path.parent))
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
