@@ -125,7 +125,7 @@ def test_a_plan_extends_another(tmp_path):
     ("text", "words"),
     [
         ('extends = "absent.toml"', "extends = 'absent.toml': the plan cannot be read"),
-        ('extends = "own.toml"', "not of one that extends this. Got 'own.toml'"),
+        ('extends = "own.toml"', "that does not itself extend this plan. Got 'own.toml'"),
         ("extends = 3", "Got 3 instead"),
     ],
 )

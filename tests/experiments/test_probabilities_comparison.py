@@ -61,8 +61,8 @@ def test_nothing_is_done_twice(store, folder):
 
 def test_the_report_says_who_has_no_probabilities(store, tmp_path):
     results = Results.from_rows(store.rows(), store.datasets(), store.reliability())
-    assert results.without_probabilities("log_loss") == ("br",)
-    assert results.without_probabilities("hamming_loss") == ()
+    assert results.methods_without_probabilities("log_loss") == ("br",)
+    assert results.methods_without_probabilities("hamming_loss") == ()
     page = render_page(results)
     assert "Reliability diagrams" in page
     assert "These methods have no probabilities, and so no values of the metrics that need them: br." in page

@@ -377,7 +377,11 @@ def _best_threshold(falling: FloatArray, values: FloatArray, start: float) -> fl
 
 
 def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
-    """Return thresholds above, between and below one or more scores: `start` in its gap, else the middle."""
+    """Return one threshold more than there are scores, which descend: above, between and below them.
+
+    The threshold of a gap is its middle, or `start` in the gap that contains it. The outer ones are a tenth
+    of the range, or 0.1, away from the scores.
+    """
     margin = 0.1 * (falling[0] - falling[-1]) or 0.1
     upper = np.concatenate([[np.inf], falling])
     lower = np.concatenate([falling, [-np.inf]])

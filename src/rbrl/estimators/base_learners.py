@@ -62,7 +62,8 @@ def to_liblinear_rows(X: Matrix) -> Matrix:
 def make_linear_svm(C: float, tol: float | None) -> LinearSVC:
     """Return LIBLINEAR's classifier with the L2-regularised squared hinge.
 
-    It is solved in the primal, which is deterministic and needs no seed.
+    It is solved in the primal, which is deterministic and needs no seed. `_minimises_squared_hinge` compares
+    parameters with this result: change both together.
     """
     return LinearSVC(C=C, tol=1e-4 if tol is None else tol, dual=False)
 

@@ -251,7 +251,9 @@ class ConvexProblem:
         return LabelledRows(X, self.Y, self.weights, self.counted)
 
     def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
-        """Return the effective number of parameters. Without `design`, kernel models estimate it from some rows.
+        """Return the effective number of parameters of ridge regression on the rows, or an upper bound on it.
+
+        Without `design`, kernel models estimate it from some rows.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ def reconstruct(X: Matrix, n_jobs: int | None = None) -> sparse.csr_array:
     .. math:: w_i = \arg\min_w \tfrac12 \|x_i - \sum_{j \ne i} w_j x_j\|^2 + \lambda_i \|w\|_1, \qquad
               \lambda_i = s \max_{j \ne i} |\langle x_j, x_i \rangle|
 
-    The solver is ADMM in scaled form with over-relaxation and penalty 1.
+    The solver is ADMM in scaled form with penalty 1 and the relaxation factor 0.5, which is under-relaxation.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def reconstruct(X: Matrix, n_jobs: int | None = None) -> sparse.csr_array:
 def _reconstruct_block(X: Matrix, inverse: "RidgeInverse", block: IntArray) -> sparse.csr_array:
     """Return the weights of the rows `block`.
 
-    Each column of the iterates is a problem, and is removed when it has converged.
+    Each column of the iterates is a problem, and is removed when it has converged. A problem that has not
+    converged after MAX_LASSO_STEPS steps keeps its last weights, without a warning.
     """
     own = np.arange(len(block))
     products = _to_dense(X @ X[block].T)
@@ -63,7 +64,7 @@ def _reconstruct_block(X: Matrix, inverse: "RidgeInverse", block: IntArray) -> s
         x = inverse.leave_one_out(products + (z - u), block)
         u += RELAXATION * x
         u += (1 - RELAXATION) * z
-        # Soft thresholding: the clipped part becomes z, and the rest the scaled dual variable.
+        # Soft thresholding: what exceeds the limit becomes z, and what is within it is the scaled dual variable u.
         z_old = z
         z = u.copy()
         np.clip(u, -limit, limit, out=u)

@@ -216,7 +216,7 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     """
     rows = {m.name: _average_ranks(select_complete_part(results, m).values, m, ties) for m in results.metrics}
     table = pd.DataFrame(rows).T.reindex(columns=list(results.methods))
-    incomplete = [metric.name for metric in results.metrics if results.without_probabilities(metric)]
+    incomplete = [metric.name for metric in results.metrics if results.methods_without_probabilities(metric)]
     table.loc["Overall"] = table.drop(index=incomplete).mean(skipna=False)
     return table
 

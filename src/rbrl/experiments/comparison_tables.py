@@ -112,7 +112,7 @@ def ranks_table(results: Results, ties: str = "average") -> Table:
 def _rank_notes(results: Results) -> Iterator[str]:
     parts = [select_complete_part(results, metric) for metric in results.metrics]
     left_out = sorted({name for part in parts for name in part.left_out})
-    no_probabilities = {name for metric in results.metrics for name in results.without_probabilities(metric)}
+    no_probabilities = {name for metric in results.metrics for name in results.methods_without_probabilities(metric)}
     not_ranked = sorted({name for part in parts for name in part.without} - no_probabilities)
     if left_out:
         yield f"Data sets left out, because a method has no value there: {', '.join(left_out)}."
@@ -128,8 +128,9 @@ def _rank_notes(results: Results) -> Iterator[str]:
 def ablation_table(results: Results, first: str, second: str) -> Table:
     """Return Table 6: the results of two methods side by side, with a note that counts the better ones."""
     table = results_table(results.only([first, second]))
-    wins = sum(row[3].best and not row[2].best for row in table.rows)
-    losses = sum(row[2].best and not row[3].best for row in table.rows)
+    # A row has the data set, the metric, and the cells of the two methods.
+    wins = sum(theirs.best and not ours.best for _, _, ours, theirs in table.rows)
+    losses = sum(ours.best and not theirs.best for _, _, ours, theirs in table.rows)
     note = f"{second} is better in {wins} of {len(table.rows)} rows, {first} in {losses}."
     return replace(table, name="ablation", title=f"{first} and {second}", note=note)
 

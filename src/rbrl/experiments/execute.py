@@ -334,6 +334,7 @@ class ShownProgress(Progress):
         return f"{prefix}{duration((time.monotonic() - self._start) / self._n_new * n_left)} left"
 
     def _view(self) -> Group:
+        """Return what the live display shows: the table of the data set, the progress, and up to four running runs."""
         from rich.console import Group
         from rich.text import Text
 

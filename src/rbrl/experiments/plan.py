@@ -349,7 +349,7 @@ def _merge_with_base(table: dict[str, Any], folder: Path, seen: tuple[Path, ...]
     name = table["extends"]
     path = folder / str(name)
     if not isinstance(name, str) or path in seen:
-        rule = "must be the path of another plan, not of one that extends this"
+        rule = "must be the path of another plan that does not itself extend this plan"
         raise PlanError(f"extends {rule}. Got {name!r} instead.")
     try:
         base = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -179,10 +179,10 @@ class Results:
         lines = {name: as_shown(line, self.decimals(metric, name)) for name, line in means.iterrows()}
         return pd.DataFrame(lines, index=means.columns).T.rename_axis(means.index.name)
 
-    def without_probabilities(self, metric: str | Metric) -> tuple[str, ...]:
-        """Return the methods that have values of other metrics, but none of a metric of probabilities.
+    def methods_without_probabilities(self, metric: str | Metric) -> tuple[str, ...]:
+        """Return the methods that have labels or scores, but no value of this metric of probabilities.
 
-        There are none for a metric that needs labels or scores.
+        The result is empty for a metric that does not need probabilities.
         """
         if get_metric(metric).needs != "probabilities":
             return ()

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from itertools import pairwise
+from numbers import Real
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -103,7 +104,10 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
 def _check_true_labels(
     Y: MatrixLike, predicted: MatrixLike, name: str, convention: str, missing: str
 ) -> tuple[Checked, Checked | None]:
-    """Check the options, that both matrices have the same rows and columns, and the true labels."""
+    """Check the options and the shapes; return 0/1 true labels and the mask of the missing ones, or None.
+
+    True labels may be masked, because a masked label is missing. Predictions may not.
+    """
     options = (("convention", convention, CONVENTIONS), ("missing", missing, MISSING))
     for option, value, allowed in options:
         if value not in allowed:
@@ -240,7 +244,7 @@ def _dense_rows(M: Checked, rows: slice) -> Array:
 
 def check_k(k: int) -> None:
     """Raise an error unless k is a positive whole number."""
-    if k != int(k) or k < 1:
+    if not isinstance(k, Real) or not np.isfinite(k) or k != int(k) or k < 1:
         raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
 
 

@@ -215,7 +215,7 @@ class BatchSteps:
         G = G + share * (ridge * self.weights + self.weights @ S)
 
         def curvature(D: FloatArray) -> float:
-            """Return the curvature of this batch along D, for one row."""
+            """Return the curvature of the objective along D at the weights, by this batch, divided by the number of rows."""
             line = loss.line(Y, F, scores(X, turn @ D), np.zeros(Y.shape[1]), sample_weight)
             return (line.joint_curvature / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
 

@@ -329,7 +329,9 @@ def _check_steps(pipeline: Pipeline) -> None:
     for step in pipeline.steps:
         named = isinstance(step, list | tuple) and len(step) == 2 and isinstance(step[0], str)
         if not named or not isinstance(step[1], BaseEstimator | str | None):
-            raise ModelFileError(f"a step of its Pipeline must be a name and an estimator. Got {_describe(step)}.")
+            raise ModelFileError(
+                f"each step of its Pipeline must be a pair of a name and an estimator. Got {_describe(step)}."
+            )
 
 
 def _describe(value: Any) -> str:

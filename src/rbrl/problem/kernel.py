@@ -70,7 +70,11 @@ class SpectralDesign(DenseDesign):
         self._set_spectrum(Q[:, first:], s[first:], low_rank)
 
     def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str, turn: FloatArray | None = None) -> None:
-        """Set the design of K = Q diag(s) Q', with positive s; `turn` maps spectral coordinates to features."""
+        """Initialise the design Q diag(stretch) of K = Q diag(s) Q', with positive s.
+
+        The stretch is s, or its root for "function". `turn` is None if the stored coefficients belong to rows;
+        otherwise it maps spectral coordinates to features. `RowSpaceDesign` calls this, too.
+        """
         by_function = low_rank == "function"
         super().__init__(Q, *((np.sqrt(s[:, None]), s) if by_function else (s[:, None], s**2)))
         self.ridge_weights = 1.0 if by_function else s[:, None]

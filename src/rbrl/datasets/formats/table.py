@@ -121,7 +121,11 @@ class Table:
         return None if row is None or self.lines is None else int(self.lines[row])
 
     def _refuse_undeclared_words(self, features: list[int], options: ReadOptions) -> None:
-        """Refuse features with words that the file does not declare: codes would depend on its rows."""
+        """Refuse features with words that the file does not declare: codes would depend on its rows.
+
+        Words with known codes, such as yes and no, are allowed; so is any word with `nominal`, unless the file
+        is a part of a data set.
+        """
         if self.declares_words or (options.nominal and not options.part):
             return
         in_python = "" if options.part else "; nominal='codes' or 'onehot' codes them in Python"

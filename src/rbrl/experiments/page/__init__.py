@@ -224,7 +224,7 @@ def _collect_content(results: Results) -> dict[str, Any]:
         "trade_off": _draw_trade_off(results, ranks) if results.has_runs else None,
         "time_tables": [tables.seconds_table(results, f"{kind}_seconds") for kind in kinds],
         "reliability": _draw_reliability(results),
-        "plain": sorted({name for metric in results.metrics for name in results.without_probabilities(metric)}),
+        "plain": sorted({name for metric in results.metrics for name in results.methods_without_probabilities(metric)}),
         "parameters": tables.parameters_table(results) if results.has_runs else None,
         "failures": _tabulate_failures(results),
         "facts": _list_facts(results.runs),

@@ -115,6 +115,7 @@ class RBRLHead(nn.Linear):
         return self._penalty(self.weight, self.bias)
 
     def _penalty(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the penalties on W, whose last column is the bias, scaled so that its ridge is `intercept_ridge`."""
         ridge = getattr(self, "ridge_", self.ridge)
         if isinstance(ridge, str):
             raise ValueError(
@@ -153,7 +154,9 @@ class RBRLHead(nn.Linear):
         if isinstance(features, Shards):
             return self._solve(features, tol, max_iter)
         if Y is None:
-            raise ValueError("refit needs labels Y beside the features. Got Y=None, which only Shards may leave out.")
+            raise ValueError(
+                "refit needs the labels Y as well as the features. Got Y=None; Y may be left out only with Shards."
+            )
         dtype = _numpy_type(self.weight)
         rows = _Rows(_array(features, dtype), _array(Y), None if weights is None else _array(weights, np.float64))
         return self._solve(rows, tol, max_iter)
