@@ -1,5 +1,6 @@
 """The site is complete: every page is in its navigation, every public name in its reference."""
 
+import gzip
 import re
 from importlib import import_module
 from pathlib import Path
@@ -107,3 +108,9 @@ def test_source_code_links_back_to_the_page_of_a_name():
     )
     right = 'href="../api/rbrl.save.html#rbrl.save"'
     assert source_links.with_anchors(right) == right
+
+
+def test_a_compressed_file_becomes_a_page_of_its_text(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(b"method,value\nbrl,0.5\n"))
+    assert "brl,0.5" in Repository(tmp_path / "docs").shown(tmp_path / "rows.csv.gz")

@@ -7,6 +7,7 @@ An example of the gallery is its page of the gallery. A file that the text names
 `tests/test_docs.py::test_versions_agree`, is linked to here only.
 """
 
+import gzip
 import re
 from collections.abc import Iterator
 from os.path import relpath
@@ -103,7 +104,9 @@ class Repository:
         head += f"# {file.relative_to(self.root).as_posix()}\n\n"
         if file.is_dir():
             return head + "".join(f"- `{each.name}`\n" for each in sorted(file.iterdir()))
-        text, fence = file.read_text(encoding="utf-8"), "`" * 4
+        data = file.read_bytes()
+        text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode("utf-8")
+        fence = "`" * 4
         return f"{head}{fence}{LANGUAGES.get(file.suffix, 'text')}\n{text}\n{fence}\n"
 
 
