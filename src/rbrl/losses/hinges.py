@@ -155,7 +155,7 @@ class PairwiseSquaredHinge(Loss):
         return M
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return, for each row and label, the sum over its pairs (p, q) of their weight times |f_p| + |f_q|.
+        """Return, for each row and label, the sum over its pairs of their weight times the sum of both absolute scores.
 
         All pairs count, because an inactive pair may become active.
         """
