@@ -1,0 +1,85 @@
+"""Labels of many rows in sparse form: only the relevant labels are stored."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rbrl._common.typing import BoolArray, IntArray
+
+
+class SparseLabels:
+    """Signed labels (n_samples, n_labels) that are all known. Every label that is not stored is irrelevant.
+
+    A block of rows or of labels is a dense array of int8 in {-1, +1}. It has the same values as the
+    block of a dense label matrix. So code that reads a label matrix block by block accepts both.
+
+    Parameters
+    ----------
+    relevant : CSR matrix (n_samples, n_labels)
+        Stored entries are relevant labels. Their values have no meaning. Every row has its indices in
+        ascending order, without duplicates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from rbrl._common.labels import SparseLabels
+    >>> Y = SparseLabels(sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1]])))
+    >>> Y.shape, Y[:1].tolist(), Y.columns(slice(2, 3)).tolist()
+    ((2, 3), [[-1, 1, -1]], [[-1], [1]])
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.int8)
+
+    def __init__(self, relevant: Any) -> None:
+        self.relevant = relevant
+        self.shape: tuple[int, int] = relevant.shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | IntArray) -> IntArray:
+        """Return the labels of some rows: a new array (n_rows, n_labels) of int8."""
+        return _signed(self.relevant[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return the dense label matrix, for code that needs all labels at one time."""
+        Y = _signed(self.relevant)
+        return Y if dtype is None else Y.astype(dtype, copy=False)
+
+    def columns(self, labels: slice | IntArray) -> IntArray:
+        """Return some labels of all rows: a new array (n_samples, n_chosen) of int8, in C order."""
+        return _signed(self._by_label[:, labels])
+
+    def take(self, rows: slice | IntArray) -> "SparseLabels":
+        """Return the labels of some rows in sparse form."""
+        return SparseLabels(self.relevant[rows])
+
+    def any(self, axis: int, out: None = None) -> BoolArray:
+        """Return which columns (axis 0) or rows (axis 1) have a known label, as NumPy's `any` of signed labels does.
+
+        All labels are known. So the result is True unless the other axis has no entries.
+        """
+        return np.full(self.shape[1 - axis], self.shape[axis] > 0)
+
+    def count(self, axis: int) -> IntArray:
+        """Return the number of relevant labels of every column (axis 0) or row (axis 1)."""
+        if axis == 1:
+            return np.diff(self.relevant.indptr).astype(np.int64)
+        return np.bincount(self.relevant.indices, minlength=self.shape[1])
+
+    @cached_property
+    def _by_label(self) -> Any:
+        """The relevant labels in CSC format, from which columns are read."""
+        return self.relevant.tocsc()
+
+
+def _signed(relevant: Any) -> IntArray:
+    """Return +1 for every stored entry of a sparse matrix and -1 elsewhere, as a new dense array of int8."""
+    Y = np.full(relevant.shape, -1, dtype=np.int8)
+    entries = sparse.coo_array(relevant)
+    Y[entries.row, entries.col] = 1
+    return Y
