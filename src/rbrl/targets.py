@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
 from rbrl._common.frames import column_names, is_missing, label_values, missing_entries
+from rbrl._common.labels import SparseLabels
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
 from rbrl.exceptions import InvalidLabelsError
 
@@ -306,10 +307,20 @@ class SignedTargets:
             return self.classes_
         return np.tile(np.array([self.low, 1], dtype=self.dtype), (len(self.classes_), 1))
 
-    def encode(self, y: Any) -> IntArray:
+    def encode(self, y: Any, keep_sparse: bool = False) -> Any:
         """Return int8 labels (n_samples, n_columns) in {-1, 0, +1}, with 0 for a missing label.
 
         The labels must be coded as those of `fit`; this is not checked. See :meth:`encode_batch`.
+
+        Parameters
+        ----------
+        y : array, sparse matrix, data frame, series or list
+        keep_sparse : bool, default=False
+            Whether a sparse label matrix becomes :class:`SparseLabels` instead of a dense array.
+
+        Returns
+        -------
+        array or SparseLabels
         """
         y = label_values(y).values
         if not self.is_matrix:
@@ -317,11 +328,10 @@ class SignedTargets:
             return np.where(np.ravel(y)[:, None] == columns, np.int8(1), np.int8(-1))
         if not sparse.issparse(y):
             return encode_matrix(y)
-        # The only dense array has one byte for each entry.
-        Y = (y > 0).toarray().view(np.int8)
-        Y *= 2
-        Y -= 1
-        return Y
+        relevant = (y > 0).tocsr()
+        relevant.sum_duplicates()
+        labels = SparseLabels(relevant)
+        return labels if keep_sparse else np.asarray(labels)
 
     def encode_batch(self, y: Any) -> IntArray:
         """Return signed labels of further rows, which must be coded as those of `fit`."""

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl import BRLClassifier, MLkNN, RBRLClassifier
+from rbrl import CPNL, BRLClassifier, MLkNN, RBRLClassifier
+from rbrl._common import environment
+from rbrl._common.labels import SparseLabels
 from rbrl.decision import top_labels
-from rbrl.estimators import base
+from rbrl.estimators import base, convex_problem
+from rbrl.estimators.convex_problem import split_labels
 from rbrl.targets import SignedTargets
 
 
@@ -106,3 +109,85 @@ def test_classes_have_best_ones_and_a_binary_target_has_not(problem):
     np.testing.assert_array_equal(labels[:, 0], RBRLClassifier().fit(X, np.arange(50) % 3).predict(X))
     with pytest.raises(ValueError, match="binary 1-D target"):
         RBRLClassifier().fit(X, np.arange(50) % 2).predict_top(X, 1)
+
+
+def text_problem(dtype=np.float64):
+    """Return sparse rows and sparse labels; every label follows some of the features."""
+    rng = np.random.default_rng(1)
+    X = sparse.random_array((120, 90), density=0.05, rng=rng, format="csr", dtype=np.float64)
+    scores = X @ rng.standard_normal((90, 23)) + 0.1 * rng.standard_normal((120, 23))
+    return X.astype(dtype), sparse.csr_array((scores > 0.4).astype(np.int64))
+
+
+@pytest.mark.parametrize("ranking", [0.0, 1.0])
+@pytest.mark.parametrize("is_dense", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_fit_reads_sparse_labels_in_blocks(ranking, is_dense, dtype, monkeypatch):
+    X, Y = text_problem(dtype)
+    X = X.toarray() if is_dense else X
+    model = RBRLClassifier(ridge=0.5, ranking=ranking, nuclear=0, solver="dual-ascent", non_empty="auto")
+    expected = model.fit(X, Y.toarray()).coef_, model.objective_, model.gap_
+    make_array = SparseLabels.__array__
+
+    def refuse_labels(self, dtype=None, copy=None):
+        assert dtype == np.float64, "all labels became a dense array"
+        return make_array(self, dtype)
+
+    monkeypatch.setattr(SparseLabels, "__array__", refuse_labels)
+    monkeypatch.setattr(environment, "SMALLEST_BLOCK", 5 * 23)
+    monkeypatch.setattr(environment, "LARGEST_BLOCK", 5 * 23)
+    np.testing.assert_array_equal(model.fit(X, Y).coef_, expected[0])
+    # The sums over blocks are added in another order.
+    np.testing.assert_allclose((model.objective_, model.gap_), expected[1:], rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RBRLClassifier(ranking=0, nuclear=0, ridge=0.5),
+        RBRLClassifier(ranking=0, nuclear=0, ridge=1e-3, tol=1e-6),
+        BRLClassifier(nuclear=0, class_weight="balanced", ridge=0.5),
+        CPNL(positive=0, negative=0, ridge=0.5),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_groups_of_independent_labels_have_one_certificate(model, dtype, monkeypatch):
+    X, Y = text_problem(dtype)
+    weights = np.random.default_rng(2).random(120)
+    model.fit(X, Y, sample_weight=weights)
+    whole = model.objective_, model.gap_, model.decision_function(X)
+    monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
+    groups = split_labels(model.problem(X, Y, weights)._row_objective)
+    assert [group.stop - group.start for group in groups] == [4, 4, 4, 3, 4, 4]
+    model.fit(X, Y, sample_weight=weights)
+    assert model.gap_ <= model.tol
+    assert len(model.history_) == model.n_iter_
+    assert model.objective_ <= whole[0] * (1 + model.tol)
+    assert whole[0] <= model.objective_ * (1 + whole[1])
+    # Both are within the gap of the optimum, and the ridge makes the objective strongly convex.
+    reach = np.sqrt(2 * model.objective_ * 2 * model.tol * (squares_of_rows(X).max() / model.ridge + 1))
+    assert np.abs(model.decision_function(X) - whole[2]).max() <= 2 * reach
+
+
+def squares_of_rows(X):
+    return np.asarray(X.multiply(X).sum(axis=1))
+
+
+def test_missing_labels_and_weights_of_entries_are_fitted_in_groups(monkeypatch):
+    X, Y = text_problem()
+    rng = np.random.default_rng(3)
+    mask, weights = rng.random(Y.shape) < 0.7, rng.random(Y.shape) + 0.1
+    model = RBRLClassifier(ranking=0, nuclear=0, ridge=0.5, tol=1e-8)
+    expected = model.fit(X, Y, weights, label_mask=mask).coef_
+    monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
+    assert len(split_labels(model.problem(X, Y.toarray(), weights)._row_objective)) == 6
+    np.testing.assert_allclose(model.fit(X, Y, weights, label_mask=mask).coef_, expected, atol=1e-3)
+
+
+def test_labels_that_are_coupled_are_one_group(monkeypatch):
+    monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 1)
+    X, Y = text_problem()
+    for model in (RBRLClassifier(nuclear=0), RBRLClassifier(ranking=0, nuclear=0.1), CPNL()):
+        assert split_labels(model.problem(X, Y)._row_objective) == [slice(0, 23)]
+    assert len(split_labels(RBRLClassifier(ranking=0).problem(X, Y)._row_objective)) == 23

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from problems import random_labels, rbrl_loss, row_design
-from rbrl.problem import MatrixDesign, Objective, objective, with_constant
+from rbrl._common import environment
+from rbrl.problem import MatrixDesign, Objective, with_constant
 from rbrl.solvers import DualAscent, certificate, lower_bound
 from rbrl.solvers.certificate import Blur, DualPoint, ridge_bound
 from rbrl.solvers.proof import prove_linear
@@ -13,8 +14,8 @@ from rbrl.solvers.proof import prove_linear
 
 def small_blocks(monkeypatch):
     """Make blocks of a few entries, so that a small problem has many of them."""
-    monkeypatch.setattr(objective, "SMALLEST_BLOCK", 8)
-    monkeypatch.setattr(objective, "LARGEST_BLOCK", 8)
+    monkeypatch.setattr(environment, "SMALLEST_BLOCK", 8)
+    monkeypatch.setattr(environment, "LARGEST_BLOCK", 8)
     monkeypatch.setattr(certificate, "SMALLEST_BLOCK", 8)
     monkeypatch.setattr(certificate, "FEWEST_LABELS", 2)
 

@@ -1,4 +1,4 @@
-"""Optional packages, free memory and threads of the process, and atomic writing of files.
+"""Optional packages, free memory, sizes of blocks and threads of the process, and atomic writing of files.
 
 A file is written atomically: a reader sees either the complete old file or the complete new file.
 This module does not import NumPy, so that the command line starts quickly.
@@ -40,6 +40,13 @@ MAX_PREFIX_LENGTH = 50
 _lock = threading.Lock()
 _n_users = 0
 _limits: threadpool_limits | None = None
+# Limits of the number of entries in a block of scores or weights. A block of at most 2 MB stays in
+# the cache of the processor. A block with a small share of all entries keeps arrays that are
+# computed from it small, too. Smaller blocks than 128 kB waste time. The size of a block affects only
+# time, memory and rounding.
+LARGEST_BLOCK = 2**18
+SMALLEST_BLOCK = 2**14
+LARGEST_SHARE = 1 / 64
 
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:
@@ -281,3 +288,23 @@ def read_array_header(stream: IO[bytes], size: int) -> "tuple[tuple[int, ...], b
     if math.prod(shape) * dtype.itemsize > size:
         raise ValueError(f"an array of shape {shape} does not fit in {size} bytes")
     return shape, fortran, dtype
+
+
+def block_size(n_entries: int) -> int:
+    """Return the number of entries of a block, for an array with `n_entries` entries that is computed in blocks.
+
+    Parameters
+    ----------
+    n_entries : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from rbrl._common.environment import block_size
+    >>> block_size(100), block_size(10**6), block_size(10**9)
+    (16384, 16384, 262144)
+    """
+    return min(max(int(LARGEST_SHARE * n_entries), SMALLEST_BLOCK), LARGEST_BLOCK)

@@ -41,14 +41,18 @@ class SparseLabels:
     def __len__(self) -> int:
         return self.shape[0]
 
+    @property
+    def size(self) -> int:
+        """The number of entries, stored or not."""
+        return self.shape[0] * self.shape[1]
+
     def __getitem__(self, rows: slice | IntArray) -> IntArray:
         """Return the labels of some rows: a new array (n_rows, n_labels) of int8."""
         return _signed(self.relevant[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Return the dense label matrix, for code that needs all labels at one time."""
-        Y = _signed(self.relevant)
-        return Y if dtype is None else Y.astype(dtype, copy=False)
+        """Return the dense label matrix as a new array, for code that needs all labels at one time."""
+        return _signed(self.relevant, np.int8 if dtype is None else dtype)
 
     def columns(self, labels: slice | IntArray) -> IntArray:
         """Return some labels of all rows: a new array (n_samples, n_chosen) of int8, in C order."""
@@ -57,6 +61,10 @@ class SparseLabels:
     def take(self, rows: slice | IntArray) -> "SparseLabels":
         """Return the labels of some rows in sparse form."""
         return SparseLabels(self.relevant[rows])
+
+    def all(self) -> bool:
+        """Return True, as NumPy's `all` of signed labels does, because no label is missing."""
+        return True
 
     def any(self, axis: int, out: None = None) -> BoolArray:
         """Return which columns (axis 0) or rows (axis 1) have a known label, as NumPy's `any` of signed labels does.
@@ -77,9 +85,19 @@ class SparseLabels:
         return self.relevant.tocsc()
 
 
-def _signed(relevant: Any) -> IntArray:
-    """Return +1 for every stored entry of a sparse matrix and -1 elsewhere, as a new dense array of int8."""
-    Y = np.full(relevant.shape, -1, dtype=np.int8)
+def take_labels(Y: Any, rows: slice | IntArray) -> Any:
+    """Return the labels of some rows, in the same form: dense or :class:`SparseLabels`."""
+    return Y.take(rows) if isinstance(Y, SparseLabels) else Y[rows]
+
+
+def take_columns(Y: Any, labels: slice | IntArray) -> IntArray:
+    """Return some labels of all rows as a dense array of int8 (n_samples, n_chosen), in C order."""
+    return Y.columns(labels) if isinstance(Y, SparseLabels) else np.ascontiguousarray(Y[:, labels])
+
+
+def _signed(relevant: Any, dtype: Any = np.int8) -> Any:
+    """Return +1 for every stored entry of a sparse matrix and -1 elsewhere, as a new dense array."""
+    Y = np.full(relevant.shape, -1, dtype=dtype)
     entries = sparse.coo_array(relevant)
     Y[entries.row, entries.col] = 1
     return Y

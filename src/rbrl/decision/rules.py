@@ -8,6 +8,7 @@ import numpy as np
 
 from rbrl._common.bases import Estimator
 from rbrl._common.frames import as_dense
+from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import best_columns
 from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
 
@@ -79,7 +80,7 @@ def _fill_empty(labels: Array, scores: FloatArray) -> None:
         labels[empty, scores[empty].argmax(axis=1)] = 1
 
 
-def empty_share(Y: MatrixLike, weights: ArrayLike | None = None) -> float:
+def empty_share(Y: MatrixLike | SparseLabels, weights: ArrayLike | None = None) -> float:
     """Compute the share of the samples that have no relevant label; 0 if no sample counts.
 
     The labels are 0/1 or -1/+1, and NaN for a missing label. A sample whose labels are all missing
@@ -91,11 +92,17 @@ def empty_share(Y: MatrixLike, weights: ArrayLike | None = None) -> float:
     >>> empty_share([[1, 0], [0, 0]]), empty_share([[1, 0], [0, 0]], [3.0, 1.0])
     (0.5, 0.25)
     """
-    Y = as_dense(Y)
-    counts = np.ones(len(Y)) if weights is None else np.asarray(weights, dtype=np.float64)
-    counts = np.where(np.isnan(Y).all(axis=1), 0.0, counts)
+    if isinstance(Y, SparseLabels):
+        has_label: BoolArray = Y.count(axis=1) > 0
+        is_known: BoolArray = np.ones(len(Y), dtype=bool)
+    else:
+        values = as_dense(Y)
+        has_label = np.any(values > 0, axis=1)
+        is_known = np.logical_not(np.isnan(values).all(axis=1))
+    counts = np.ones(len(is_known)) if weights is None else np.asarray(weights, dtype=np.float64)
+    counts = np.where(is_known, counts, 0.0)
     total = counts.sum()
-    return float(counts[~(Y > 0).any(axis=1)].sum() / total) if total else 0.0
+    return float(counts[~has_label].sum() / total) if total else 0.0
 
 
 def filling_pays(share: float) -> bool:

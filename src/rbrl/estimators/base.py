@@ -113,6 +113,7 @@ class MultiLabelClassifier(NamedAnswers):
     decision_parameters: tuple[str, ...] = ("non_empty",)
     # True if the method accepts missing labels: entries of Y that are NaN for users and 0 inside.
     takes_missing: bool = False
+    takes_sparse_labels: bool = False
 
     @property
     def non_empty_(self) -> bool:

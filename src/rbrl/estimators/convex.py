@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from rbrl._common.bases import all_or_nothing
 from rbrl._common.checks import check_choice, check_number, users_level
+from rbrl._common.environment import LARGEST_BLOCK
 from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.linalg import singular_values
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
@@ -40,7 +41,6 @@ from rbrl.losses import Loss
 from rbrl.losses.label_graph import LabelCounts
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import as_blocks
-from rbrl.problem.objective import LARGEST_BLOCK
 from rbrl.scales import InterceptStrength, Strength, Width, intercept_column
 from rbrl.solvers import Solver
 
@@ -84,6 +84,7 @@ class ConvexClassifier(MultiLabelClassifier):
     # True if the loss of a row depends on no other row.
     loss_is_row_wise: bool = False
     takes_missing = True
+    takes_sparse_labels = True
     # Values for a subclass without these parameters.
     max_rank: int | None = None
     approximation: str | None = None
@@ -275,10 +276,11 @@ class ConvexClassifier(MultiLabelClassifier):
         if proof.sigma is not None:
             self.rank_ = _count_rank(proof.sigma)
         if self.verbose:
+            # Without a nuclear norm, the rank would take longer to compute than the fit.
+            rank = f"rank {self.rank_}, " if "rank_" in vars(self) else ""
             sys.stderr.write(
                 f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
-                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, "
-                f"{time.perf_counter() - started:.2f} s\n"
+                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, {rank}{time.perf_counter() - started:.2f} s\n"
             )
 
     def _check_entries(
@@ -381,7 +383,7 @@ class ConvexClassifier(MultiLabelClassifier):
         starts = range(0, rows.X.shape[0], step)
         blocks: Iterable[FloatArray] = (self._untuned_scores(rows.X[start : start + step]) for start in starts)
         if is_learned:
-            scored = TrainingRows(rows.Y, self._untuned_scores(rows.X), rows.weights, rows.counted)
+            scored = TrainingRows(np.asarray(rows.Y), self._untuned_scores(rows.X), rows.weights, rows.counted)
             metric = str(self.threshold)
             self.threshold_ = learn_threshold(metric, problem.loss(), scored, problem.count_parameters(), fills)
             blocks = [scored.scores]

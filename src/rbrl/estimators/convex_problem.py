@@ -1,27 +1,43 @@
 """The problem that a convex classifier solves over rows in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
+from rbrl._common.labels import take_columns, take_labels
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import find_nuclear
+from rbrl.estimators.entries import observed_rows
 from rbrl.estimators.forms import LinearForm, MakeObjective, form_of
 from rbrl.estimators.training_scores import LabelledRows
 from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
 from rbrl.problem import Design, Objective
-from rbrl.problem.memory import MemoryNeeds, check_memory
+from rbrl.problem.memory import (
+    BYTES_OF_DOUBLE,
+    AscentSize,
+    FitSize,
+    MemoryNeeds,
+    check_memory,
+    estimate_dual_ascent,
+)
 from rbrl.solvers import SOLVERS, DualAscent, LowRank, QuasiNewton, Solution, Solver, solve_and_certify
+from rbrl.solvers.proximal_points import choose_proximal_ridge
 from rbrl.solvers.solve import SolverRule
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ConvexClassifier
+
+
+# Number of bytes of the dual scores and weights of a group of labels: 1 GB.
+LARGEST_GROUP = 2**30
 
 
 class ConvexProblem:
@@ -37,7 +53,7 @@ class ConvexProblem:
         Classifier whose parameters are those of the problem.
     X : array or CSR matrix (n_samples, n_features)
         Checked rows.
-    Y : array (n_samples, n_labels) of int8
+    Y : array (n_samples, n_labels) of int8, or SparseLabels
         Labels in {-1, 0, +1}; 0 is a missing label.
     weights : array (n_samples,), of rows, or (n_samples, n_labels), of entries; or None
         Weights in the loss. A row of weight 0, or whose labels are all missing, is ignored.
@@ -49,7 +65,9 @@ class ConvexProblem:
     Attributes
     ----------
     rows : array of int
-        Indices of the rows that are not ignored. `Y`, `weights` and `counted` belong to them.
+        Indices of the rows that are not ignored. `labels`, `Y`, `weights` and `counted` belong to them.
+    labels : array (n_rows, n_labels) of int8, or SparseLabels
+        Labels in the form in which they were given.
     form : ModelForm
         Form of the model over these rows.
     on_gap : callable or None
@@ -82,11 +100,16 @@ class ConvexProblem:
     ) -> None:
         self.model = model
         self.rows, self.weights = observed_rows(weights, len(Y), Y)
-        self.Y = Y if len(self.rows) == len(Y) else Y[self.rows]
+        self.labels = Y if len(self.rows) == len(Y) else take_labels(Y, self.rows)
         self.counted = None if counted is None else counted[self.rows]
         is_whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
         observed = X if is_whole else X[self.rows]
         self.form = form_of(model)(model, X, self.rows, observed, self.counted, Y.shape[1], n_problems)
+
+    @cached_property
+    def Y(self) -> IntArray:
+        """The labels as a dense array (n_rows, n_labels) of int8."""
+        return np.asarray(self.labels)
 
     @property
     def ridge(self) -> float:
@@ -119,14 +142,17 @@ class ConvexProblem:
 
     def loss(self) -> Loss:
         """Return the loss of the model."""
-        return self.model.loss(partial(label_counts, self.Y, self.weights))
+        return self.model.loss(partial(label_counts, self.labels, self.weights))
 
-    def _bind_objective(self, model: "ConvexClassifier", ridge: float) -> MakeObjective:
-        """Return the function from a design to the objective of a model over it."""
+    def _bind_objective(self, model: "ConvexClassifier", ridge: float, Y: Any = None) -> MakeObjective:
+        """Return the function from a design to the objective of a model over it.
+
+        Y are the labels in the form that the solver reads; None means a dense array.
+        """
         return partial(
             Objective,
-            Y=self.Y,
-            loss=model.loss(partial(label_counts, self.Y, self.weights)),
+            Y=self.Y if Y is None else Y,
+            loss=model.loss(partial(label_counts, self.labels, self.weights)),
             ridge=ridge,
             nuclear=find_nuclear(model),
             sample_weight=self.weights,
@@ -186,7 +212,8 @@ class ConvexProblem:
     def _row_objective(self) -> Objective:
         """The objective over the rows as they are."""
         ridge, constant = self.form.find_ridge(self.model)
-        return self._bind_objective(self.model, ridge)(self.form.make_row_design(constant))
+        labels = self.labels if self.form.is_linear else None
+        return self._bind_objective(self.model, ridge, labels)(self.form.make_row_design(constant))
 
     def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
@@ -210,6 +237,10 @@ class ConvexProblem:
         if not (isinstance(solver, DualAscent) and form.has_row_design):
             return form.solve(self._bind_objective(model, self.ridge), solver, start, model.max_iter)
         objective = self._row_objective
+        groups = split_labels(objective)
+        if len(groups) > 1:
+            del objective, self._row_objective
+            return self._solve_groups(groups, start)
         weights = None if start is None else objective.design.weights(start)
         solver = replace(solver, dual_scores=dual_scores)
         certifier = form.make_certifier(objective)
@@ -222,9 +253,60 @@ class ConvexProblem:
         start = solution.coefficients.astype(np.float64)
         return form.solve(self._bind_objective(model, self.ridge), QuasiNewton(), start, left).after(solution)
 
+    def _solve_groups(self, groups: Sequence[slice], start: FloatArray | None) -> Solution:
+        """Solve for one group of labels after the other, where the labels are independent.
+
+        Parameters
+        ----------
+        groups : sequence of slice
+            Slices that together contain every label once.
+        start : array (n_columns, n_labels) or None
+            First coefficients.
+
+        Returns
+        -------
+        Solution
+        """
+        coefficients: Any = None
+        solutions: list[Any] = []
+        n_labels = self.labels.shape[1]
+        for labels in groups:
+            part = copy(self)
+            for name in ("Y", "_row_objective"):
+                vars(part).pop(name, None)
+            part.labels = take_columns(self.labels, labels)
+            if self.weights is not None and self.weights.ndim == 2:
+                part.weights = np.ascontiguousarray(self.weights[:, labels])
+            solution = part.solve(None if start is None else start[:, labels])
+            if coefficients is None:
+                shape = len(solution.coefficients), n_labels
+                coefficients = np.empty(shape, dtype=solution.coefficients.dtype)
+            coefficients[:, labels] = solution.coefficients
+            share = part.labels.shape[1] / n_labels
+            # Only the numbers are kept: the arrays of a group are as large as memory allows.
+            result = replace(solution.result, weights=None, scores=None, dual_scores=None)
+            result.evaluations *= share
+            solutions.append(replace(solution, coefficients=coefficients[:, labels], result=result))
+        return Solution.of_groups(coefficients, solutions)
+
     def estimate_memory(self) -> MemoryNeeds:
         """Estimate the memory that :meth:`solve` needs."""
-        return self.form.estimate_memory(self.solver)
+        solver = self.solver
+        form = self.form
+        if not (isinstance(solver, DualAscent) and form.is_linear):
+            return form.estimate_memory(solver)
+        objective = self._row_objective
+        labels = split_labels(objective)[0]
+        has_centre = choose_proximal_ridge(objective, solver.proximal_share) > objective.ridge.weight
+        ascent = AscentSize(
+            n_columns=objective.shape[0],
+            n_grouped=labels.stop - labels.start,
+            # With a centre: the weights, the centre, the last minimiser, and a gradient.
+            n_copies=4 if has_centre else 1,
+            itemsize=form.X.dtype.itemsize,
+            has_nuclear_norm=objective.nuclear.weight > 0,
+        )
+        return estimate_dual_ascent(FitSize(form.X.shape[0], form.X.shape[1], objective.shape[1]), ascent)
 
     def fit(self) -> Solution:
         """Solve the problem, if there is enough memory, and store the coefficients in the model.
@@ -236,7 +318,7 @@ class ConvexProblem:
         owner = type(model).__name__
         if isinstance(form, LinearForm) and not issparse(form.X):
             form.scales.warn_of_spread(owner)
-        with check_memory(form.estimate_memory(self.solver), owner):
+        with check_memory(self.estimate_memory(), owner):
             solution = self.solve(form.find_start(), model._dual_scores) if model.warm_start else self.solve()
         form.store(solution.coefficients)
         model.ridge_, _ = form.find_ridge(model)
@@ -248,7 +330,7 @@ class ConvexProblem:
         """Return the rows that are not ignored, with their labels."""
         form = self.form
         X = form.X[self.rows] if self.model.kernel == "precomputed" else form.observed
-        return LabelledRows(X, self.Y, self.weights, self.counted)
+        return LabelledRows(X, self.labels, self.weights, self.counted)
 
     def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
         """Return the effective number of parameters of ridge regression on the rows, or an upper bound on it.
@@ -267,6 +349,41 @@ class ConvexProblem:
         float
         """
         return self.form.count_parameters(self.ridge if ridge is None else ridge, design)
+
+
+def split_labels(objective: Objective) -> list[slice]:
+    """Split the labels into groups that dual ascent solves one after the other, within a limit of memory.
+
+    The groups depend only on the sizes of the data, not on the machine. There is one group if the
+    labels are coupled, by pairs, by a graph or by the nuclear norm.
+
+    Parameters
+    ----------
+    objective : Objective
+        Objective over the rows as they are.
+
+    Returns
+    -------
+    list of slice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign
+    >>> X, Y = np.ones((2, 1)), np.ones((2, 3), dtype=np.int8)
+    >>> split_labels(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0))
+    [slice(0, 3, None)]
+    """
+    n_labels = objective.shape[1]
+    terms = objective.loss.row_terms(n_labels)
+    if objective.nuclear.weight or terms.pairs or terms.graph.nnz:
+        return [slice(0, n_labels)]
+    # Dual scores and weights of a label.
+    bytes_per_label = BYTES_OF_DOUBLE * sum(objective.design.shape)
+    n_groups = int(np.ceil(n_labels * bytes_per_label / LARGEST_GROUP))
+    ends = np.linspace(0, n_labels, max(1, min(n_groups, n_labels)) + 1).round().astype(int).tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
 
 
 def solver_of(model: "ConvexClassifier") -> Solver:
@@ -296,36 +413,3 @@ def solver_of(model: "ConvexClassifier") -> Solver:
             "set max_rank=None."
         )
     return LowRank(model.max_rank)
-
-
-def observed_rows(
-    weights: FloatArray | None, n_samples: int, Y: IntArray | None = None
-) -> tuple[IntArray, FloatArray | None]:
-    """Return the indices of the rows with a weight and a known label, and their weights (None if all are 1).
-
-    Parameters
-    ----------
-    weights : array (n_samples,) or (n_samples, n_labels), or None
-    n_samples : int
-    Y : array (n_samples, n_labels), default=None
-        Labels in {-1, 0, +1}, where some may be missing.
-
-    Returns
-    -------
-    rows : array of int
-    weights : array (n_rows,) or (n_rows, n_labels), or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.estimators.convex_problem import observed_rows
-    >>> observed_rows(np.array([1.0, 0.0, 1.0]), 3)
-    (array([0, 2]), None)
-    """
-    is_known = np.ones(n_samples, dtype=bool) if Y is None else Y.any(axis=1)
-    if weights is None:
-        return np.flatnonzero(is_known), None
-    has_weight = weights > 0 if weights.ndim == 1 else weights.any(axis=1)
-    rows = np.flatnonzero(is_known & has_weight)
-    weights = weights[rows]
-    return rows, None if np.all(weights == 1) else weights

@@ -115,6 +115,10 @@ def find_entries(
     counted : array (n_samples,) or None
         Weights of the rows; None means 1.
     """
+    of_entries = issparse(sample_weight) or np.asarray(sample_weight).ndim == 2
+    if of_entries or label_mask is not None or class_weight is not None:
+        # Entries that differ in more than their label are stored in dense arrays.
+        Y = np.asarray(Y)
     Y = apply_label_mask(Y, label_mask)
     weights = check_entry_weights(sample_weight, Y, targets.is_matrix)
     if weights is not None and weights.ndim == 2:
@@ -324,3 +328,36 @@ def warn_of_missing_labels(Y: IntArray, names: Sequence[Any] | Array | None) -> 
         MissingLabelsWarning,
         stacklevel=users_level(),
     )
+
+
+def observed_rows(
+    weights: FloatArray | None, n_samples: int, Y: IntArray | None = None
+) -> tuple[IntArray, FloatArray | None]:
+    """Return the indices of the rows with a weight and a known label, and their weights (None if all are 1).
+
+    Parameters
+    ----------
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+    n_samples : int
+    Y : array (n_samples, n_labels), default=None
+        Labels in {-1, 0, +1}, where some may be missing.
+
+    Returns
+    -------
+    rows : array of int
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.estimators.entries import observed_rows
+    >>> observed_rows(np.array([1.0, 0.0, 1.0]), 3)
+    (array([0, 2]), None)
+    """
+    is_known = np.ones(n_samples, dtype=bool) if Y is None else Y.any(axis=1)
+    if weights is None:
+        return np.flatnonzero(is_known), None
+    has_weight = weights > 0 if weights.ndim == 1 else weights.any(axis=1)
+    rows = np.flatnonzero(is_known & has_weight)
+    weights = weights[rows]
+    return rows, None if np.all(weights == 1) else weights

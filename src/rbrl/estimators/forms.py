@@ -40,7 +40,6 @@ from rbrl.problem.linear import PresentColumns, linear_design, with_constant
 from rbrl.problem.memory import (
     FitSize,
     MemoryNeeds,
-    estimate_dual_ascent,
     estimate_factors,
     estimate_feature_map,
     estimate_kernel,
@@ -52,7 +51,7 @@ from rbrl.scales import (
     intercept_column,
     kernel_width,
 )
-from rbrl.solvers import Certifier, DualAscent, Solution, Solver, solve_and_certify, solve_kernel
+from rbrl.solvers import Certifier, Solution, Solver, solve_and_certify, solve_kernel
 from rbrl.solvers.proof import prove_function, prove_linear
 
 # A function from a design to the objective over it.
@@ -278,8 +277,6 @@ class LinearForm(ModelForm):
         size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
         if self.model.max_rank is not None:
             return estimate_factors(size)
-        if isinstance(solver, DualAscent):
-            return estimate_dual_ascent(size, find_nuclear(self.model) > 0)
         return estimate_quasi_newton(size, self.X)
 
 

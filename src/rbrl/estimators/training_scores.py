@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from rbrl._common.checks import users_level
+from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import gram_matrix
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix, issparse
 from rbrl.decision import GlobalThreshold, LabelThresholds
@@ -245,7 +246,8 @@ def warn_of_empty_rows(owner: str, rows: LabelledRows, is_empty: BoolArray, empt
     empty_share : float
         Share of the training rows that have no label.
     """
-    labelled = (rows.Y > 0).any(axis=1)
+    Y = rows.Y
+    labelled = Y.count(axis=1) > 0 if isinstance(Y, SparseLabels) else (Y > 0).any(axis=1)
     counted = np.ones(len(rows.Y)) if rows.counted is None else rows.counted
     if counted[labelled & is_empty].sum() <= 0.5 * counted.sum():
         return

@@ -113,7 +113,8 @@ def check_training_data(
     Returns
     -------
     X : array or CSR matrix of floats (n_samples, n_features)
-    Y : array (n_samples, n_labels) of int8
+    Y : array (n_samples, n_labels) of int8, or SparseLabels
+        `SparseLabels` if the labels are a sparse matrix and the model has `takes_sparse_labels`.
     weights : array (n_samples,) or None
     """
     owner = type(model).__name__
@@ -141,7 +142,7 @@ def check_training_data(
         check_joined_texts(labels)
     weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
     store_columns(model, columns)
-    Y = model.targets_.encode(y)
+    Y = model.targets_.encode(y, keep_sparse=model.takes_sparse_labels)
     if not (model.takes_missing or Y.all()):
         raise InvalidLabelsError(
             f"{owner} needs to know every label of every row. Got y with "

@@ -147,6 +147,7 @@ def label_counts(Y: Array, weights: Weights = None) -> LabelCounts:
     array([2., 1.])
     """
     w = row_weights(weights, len(Y))
+    Y = np.asarray(Y)
     labels = Y.astype(np.float64)
     known = np.abs(labels)
     n_samples = float(mean_weights(Y, weights).sum())

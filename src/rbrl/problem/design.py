@@ -148,20 +148,23 @@ class Design(ABC):
         array (n_columns, n_labels)
         """
 
-    def coefficients(self, W: FloatArray) -> FloatArray:
+    def coefficients(self, W: FloatArray, dtype: Any = np.float64) -> FloatArray:
         """Return the coefficients of the model for weights in the coordinates of the design.
 
-        Without `turn` and with a constant of 1, they are W itself, not a copy.
+        Without `turn`, with a constant of 1 and in double precision, they are W itself, not a copy.
 
         Parameters
         ----------
         W : array (n_columns, n_labels)
+        dtype : dtype, default=float64
+            Type of the coefficients.
 
         Returns
         -------
         array (n_features, n_labels)
         """
-        return last_row_times(W if self.turn is None else self.turn @ (self.scale * W), self.constant)
+        turned = W if self.turn is None else self.turn @ (self.scale * W)
+        return last_row_times(turned, self.constant).astype(dtype, copy=False)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Return the weights in the coordinates of the design for coefficients of the model.
@@ -303,7 +306,7 @@ class AscentDesign(RowDesign):
         ----------
         order : array (n_samples,) of int32
             Indices of the rows, in the order in which they are visited.
-        Y : array (n_samples, n_labels)
+        Y : array (n_samples, n_labels) of int8; or SparseLabels for a :class:`MatrixDesign`
         weights : array (n_samples,) or (n_samples, n_labels)
         terms : tuple
             Parameters of the loss, those of :class:`rbrl.losses.base.RowTerms`. The graph is given by its

@@ -71,12 +71,12 @@ class PresentColumns(MatrixDesign):
         kept, self.present = drop_empty_columns(X)
         super().__init__(kept)
 
-    def coefficients(self, W: FloatArray) -> FloatArray:
+    def coefficients(self, W: FloatArray, dtype: Any = np.float64) -> FloatArray:
         """Return the coefficients of all features. Those of empty columns are 0."""
-        coefficients = np.zeros((self.n_features, W.shape[1]))
+        coefficients = np.zeros((self.n_features, W.shape[1]), dtype=dtype)
         coefficients[self.present] = W
         if self.constant != 1.0:
-            coefficients[-1] *= self.constant
+            coefficients[-1] = W[-1] * self.constant
         return coefficients
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
@@ -299,9 +299,10 @@ class RowSpaceDesign(SpectralDesign):
         Xt = X.T.tocsr() if issparse(X) else X.T
         self._set_spectrum(*whiten(gram_matrix(Xt), partial(projected_gram, Xt)), low_rank="function")
 
-    def coefficients(self, W: FloatArray) -> FloatArray:
+    def coefficients(self, W: FloatArray, dtype: Any = np.float64) -> FloatArray:
         """Return the coefficients X' A of the features."""
-        return last_row_times(np.asarray(self._X.T @ (self.turn @ (self.scale * W))), self.constant)
+        coefficients = np.asarray(self._X.T @ (self.turn @ (self.scale * W)))
+        return last_row_times(coefficients, self.constant).astype(dtype, copy=False)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Return the weights of the part of the coefficients that is in the row space."""

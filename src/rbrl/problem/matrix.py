@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rbrl._common.environment import block_size
+from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import gram_matrix, squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows
@@ -100,16 +102,25 @@ class MatrixDesign(AscentDesign):
         return squares(self.X, axis=1)
 
     def visit_rows(
-        self, order: IntArray, Y: IntArray, weights: FloatArray, terms: tuple[Any, ...], ridge: float,
+        self, order: IntArray, Y: Any, weights: FloatArray, terms: tuple[Any, ...], ridge: float,
         W: FloatArray, dual_scores: FloatArray,
     ) -> float:  # fmt: skip
         """Maximise the dual over one row after the other; change W and the dual scores in place."""
-        X = self.X
         self.columns_multiplied += 2 * W.shape[1]
-        data = self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores
-        if issparse(X):
-            return float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
-        return float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))
+        if not isinstance(Y, SparseLabels):
+            data = self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores
+            return _ascend(self.X, *data)
+        # The labels of a block of rows become a dense array, and the rows are visited in the same order.
+        total = 0.0
+        step = max(1, block_size(Y.size) // max(Y.shape[1], 1))
+        for start in range(0, len(order), step):
+            part = order[start : start + step]
+            scores = dual_scores[part]
+            in_turn = np.arange(len(part), dtype=np.int32)
+            data = self.row_squares[part], Y[part], weights[part], *terms, ridge, in_turn, W, scores
+            total += _ascend(self.X[part], *data)
+            dual_scores[part] = scores
+        return total
 
     def row_scores(self, W: FloatArray) -> Callable[[slice], FloatArray]:
         """Return a function from slices of rows to their scores. No more than these are in memory."""
@@ -156,6 +167,13 @@ class MatrixDesign(AscentDesign):
         root = np.sqrt(row_curvature[rows, None])
         gram = gram_matrix(X.multiply(root).tocsr() if issparse(X) else root * X)
         return self.to_weight_gradient(self.to_weight_gradient(gram).T).T
+
+
+def _ascend(X: Matrix, *data: Any) -> float:
+    """Call the loop of dual ascent for a sparse or a dense X; `data` are its other arguments."""
+    if issparse(X):
+        return float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
+    return float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))
 
 
 def in_single_precision(design: Design) -> Design:

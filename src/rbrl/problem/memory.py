@@ -20,6 +20,7 @@ BYTES_OF_DOUBLE = 8
 ALWAYS_AVAILABLE = 2**26
 FEWER_ROWS = "use rows in blocks, as in fit(rbrl.datasets.write_shards((X, y), folder)), or fewer labels"
 LOW_RANK = "set max_rank, such as max_rank=50"
+INDEPENDENT = f"{LOW_RANK}, or fit groups of labels, with ranking=0 and nuclear=0"
 
 
 class FitSize(NamedTuple):
@@ -123,26 +124,69 @@ def estimate_factors(size: FitSize) -> MemoryNeeds:
     return MemoryNeeds(size, weights + scores, 6 * weights + 10 * scores, remedy)
 
 
-def estimate_dual_ascent(size: FitSize, has_nuclear_norm: bool) -> MemoryNeeds:
+class AscentSize(NamedTuple):
+    """Sizes on which the memory of dual ascent depends besides the sizes of the data.
+
+    Attributes
+    ----------
+    n_columns : int
+        Number of columns of the design. Empty columns of sparse features are not in it.
+    n_grouped : int
+        Number of labels that are solved at one time.
+    n_copies : int
+        Number of arrays of the size of the weights that a pass holds: the weights, and the centres of
+        the proximal problems.
+    itemsize : int
+        Number of bytes of a stored coefficient.
+    has_nuclear_norm : bool
+    """
+
+    n_columns: int
+    n_grouped: int
+    n_copies: int
+    itemsize: int
+    has_nuclear_norm: bool
+
+
+def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     """Estimate the memory of a linear model by dual ascent.
 
     Parameters
     ----------
     size : FitSize
-    has_nuclear_norm : bool
+    ascent : AscentSize
 
     Returns
     -------
     MemoryNeeds
+
+    Examples
+    --------
+    >>> from rbrl.problem.memory import AscentSize, FitSize, estimate_dual_ascent
+    >>> all_labels = AscentSize(20, n_grouped=10, n_copies=1, itemsize=8, has_nuclear_norm=False)
+    >>> estimate_dual_ascent(FitSize(100, 50, 10), all_labels).least
+    9600
     """
-    scores, weights = size.count_bytes()
-    least = weights + scores
-    remedy = FEWER_ROWS if size.n_features <= size.n_samples else LOW_RANK
-    if has_nuclear_norm:
+    group_bytes = BYTES_OF_DOUBLE * ascent.n_grouped
+    scores = group_bytes * size.n_samples
+    weights = group_bytes * ascent.n_columns
+    coefficients = ascent.itemsize * (size.n_features + 1)
+    all_coefficients = coefficients * size.n_labels if ascent.n_grouped < size.n_labels else 0
+    least = all_coefficients + scores + weights
+    if ascent.has_nuclear_norm:
         # Weights, their gradient and its factors, and the singular values in the proof.
-        return MemoryNeeds(size, least, 7 * weights + 4 * scores, remedy)
-    # Weights and dual scores, with blocks of them in the proof: `python -m studies.benchmarks.text` has the peaks.
-    return MemoryNeeds(size, least, 3 * least // 2, remedy)
+        return MemoryNeeds(size, least, 7 * weights + 4 * scores, LOW_RANK)
+    # First the passes, then the coefficients as they are stored, and at last a proof with Z'R or R.
+    stored = coefficients * ascent.n_grouped
+    peaks = (
+        scores + ascent.n_copies * weights,
+        scores + weights + stored,
+        scores + stored + min(scores, weights),
+    )
+    remedy = INDEPENDENT if ascent.n_grouped == size.n_labels else LOW_RANK
+    if size.n_features <= size.n_samples:
+        remedy = f"{remedy}, or {FEWER_ROWS}"
+    return MemoryNeeds(size, least, all_coefficients + max(peaks), remedy)
 
 
 def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:

@@ -11,38 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rbrl._common.environment import block_size
+from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
 from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.losses.base import Loss, Terms, sum_terms
 from rbrl.losses.weights import Weights
 from rbrl.problem.design import Design
-
-# Limits of the number of entries in a block of scores or weights. A block of at most 2 MB stays in
-# the cache of the processor. A block with a small share of all entries keeps arrays that are
-# computed from it small, too. Smaller blocks than 128 kB waste time. The size of a block affects only
-# time, memory and rounding.
-LARGEST_BLOCK = 2**18
-SMALLEST_BLOCK = 2**14
-LARGEST_SHARE = 1 / 64
-
-
-def block_size(n_entries: int) -> int:
-    """Return the number of entries of a block, for an array with `n_entries` entries that is computed in blocks.
-
-    Parameters
-    ----------
-    n_entries : int
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> block_size(100), block_size(10**6), block_size(10**9)
-    (16384, 16384, 262144)
-    """
-    return min(max(int(LARGEST_SHARE * n_entries), SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
 @dataclass(frozen=True)
@@ -222,8 +197,8 @@ class Objective:
     Parameters
     ----------
     design : Design
-    Y : array (n_samples, n_labels) of int8
-        Labels in {-1, 0, +1}; 0 is a missing label.
+    Y : array (n_samples, n_labels) of int8, or SparseLabels
+        Labels in {-1, 0, +1}; 0 is a missing label. Only dual ascent reads sparse labels.
     loss : Loss
     ridge, nuclear : float
         Weights of the penalties, :math:`\lambda_1` and :math:`\lambda_3`.
@@ -265,7 +240,7 @@ class Objective:
         # For rows in files or on other machines, these objects have the same methods but other
         # types.
         self.design: Any = design
-        self.Y: Any = np.ascontiguousarray(Y, np.int8)
+        self.Y: Any = Y if isinstance(Y, SparseLabels) else np.ascontiguousarray(Y, np.int8)
         self.loss: Any = loss
         self.sample_weight = sample_weight
         self.on_gap = on_gap
@@ -318,14 +293,22 @@ class Objective:
         gradient : array (n_rows, n_labels)
             Gradient of the loss with respect to the scores.
         """
+        for rows, Y, weights in self._row_blocks():
+            scores = scores_of(rows)
+            loss, gradient = self.loss.evaluate(Y, scores, weights)
+            yield rows, scores, weights, loss, gradient
+
+    def _row_blocks(self) -> Iterator[tuple[slice, Array, Weights]]:
+        """Yield blocks of rows: their slice, their labels as a dense array, and their weights."""
         n_samples, n_labels = self.Y.shape
         step = max(1, block_size(n_samples * n_labels) // max(n_labels, 1))
         for start in range(0, max(n_samples, 1), step):
             rows = slice(start, start + step)
-            weights = None if self.sample_weight is None else self.sample_weight[rows]
-            scores = scores_of(rows)
-            loss, gradient = self.loss.evaluate(self.Y[rows], scores, weights)
-            yield rows, scores, weights, loss, gradient
+            yield rows, self.Y[rows], None if self.sample_weight is None else self.sample_weight[rows]
+
+    def row_curvature(self) -> FloatArray:
+        """Return, for each row, an upper bound on the curvature of its loss: (n_samples,)."""
+        return np.concatenate([self.loss.curvature(Y, weights) for _, Y, weights in self._row_blocks()])
 
     def sum_loss(self, scores_of: Callable[[slice], FloatArray]) -> Terms:
         """Return the terms of the loss at scores that are given one block of rows at a time.

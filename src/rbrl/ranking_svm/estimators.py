@@ -14,8 +14,8 @@ from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNam
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.coefficients import check_kernel, kernel_values, store_row_coefficients
-from rbrl.estimators.convex_problem import observed_rows
 from rbrl.estimators.display import show_certificate
+from rbrl.estimators.entries import observed_rows
 from rbrl.estimators.forms import form_of
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram

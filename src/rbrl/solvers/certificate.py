@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rbrl._common.environment import SMALLEST_BLOCK, block_size
 from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values, squares
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
@@ -24,7 +25,7 @@ from rbrl.losses import Terms
 from rbrl.losses.base import sum_terms
 from rbrl.problem.design import add_adjoint, last_row_times
 from rbrl.problem.linear import drop_empty_columns
-from rbrl.problem.objective import SMALLEST_BLOCK, Objective, block_size
+from rbrl.problem.objective import Objective
 
 # Largest theta. Its square does not overflow.
 LARGEST_THETA = 1e150

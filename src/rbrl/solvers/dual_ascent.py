@@ -34,7 +34,6 @@ import numpy as np
 from rbrl._common.linalg import gram_eigh
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
-from rbrl.losses import Terms
 from rbrl.losses.weights import row_weights
 from rbrl.problem import MatrixDesign, Objective
 from rbrl.problem.design import AscentDesign
@@ -190,7 +189,7 @@ class Ascent(Run):
         known = self.settings.dual_scores
         if start is None:
             # At these scores every margin is kept, and the gradients of the hinges are 0.
-            self.dual_scores = objective.Y.astype(np.float64)
+            self.dual_scores = np.array(objective.Y, dtype=np.float64)
             self.W: FloatArray = np.zeros(objective.shape)
         else:
             fits = known is not None and known.shape == objective.Y.shape
@@ -198,9 +197,7 @@ class Ascent(Run):
         if self.points.total > self.points.ridge:
             self.points.start(self.W if start is None else start)
         if start is not None or self.graph.nnz:
-            gradient = self.dual_gradient()[1]
-            V = objective.design.adjoint(np.negative(gradient, out=gradient))
-            self.W = self.points.add_centre(V)
+            self.W = self.points.add_centre(objective.design.adjoint(self.dual_variables()))
             self.W /= self.points.total
         if start is not None:
             if objective.nuclear.weight:
@@ -238,10 +235,12 @@ class Ascent(Run):
         is_certified = self.tol > ROUNDING_GAP and self.gap() <= self.tol
         return is_certified or self.is_settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
-    def dual_gradient(self) -> tuple[Terms, FloatArray]:
-        """Return the terms of the loss and its gradient at the dual scores. The gradient is minus the dual variables."""
-        objective = self.objective
-        return objective.loss.evaluate(objective.Y, self.dual_scores, objective.sample_weight)
+    def dual_variables(self) -> FloatArray:
+        """Return the dual variables, minus the gradient of the loss at the dual scores: a new array."""
+        A = np.empty_like(self.dual_scores)
+        for part, _, _, _, gradient in self.objective.evaluate_rows(self.dual_scores.__getitem__):
+            np.negative(gradient, out=A[part])
+        return A
 
     def update_nuclear_block(self) -> None:
         """Maximise D over N: shrink the singular values of Z'a plus the contribution of the centre.
@@ -252,8 +251,7 @@ class Ascent(Run):
         points = self.points
         nuclear = self.objective.nuclear.weight
         design = self.objective.design
-        A = self.dual_gradient()[1]
-        np.negative(A, out=A)
+        A = self.dual_variables()
         V = design.adjoint(A)
         has_centre = points.centre is not None
         if has_centre:

@@ -10,19 +10,20 @@ product of the norms of the factors, with the unit roundoff u. This is the proba
 Mary (2019). Sums in double precision stay far below it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rbrl._common.environment import block_size
 from rbrl._common.linalg import gram_eigh, singular_values, squares
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
 from rbrl.problem.design import RowDesign, extended_scores, last_row_times, scores
 from rbrl.problem.linear import drop_empty_columns
-from rbrl.problem.objective import Objective, block_size
+from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import (
     BLOCK_ENTRIES,
     PRODUCT_ROUNDING,
@@ -52,20 +53,36 @@ NEARLY = 0.05
 
 @dataclass(frozen=True)
 class Proof:
-    """Objective and certified relative gap of stored coefficients.
+    """Objective of stored coefficients, and bounds that certify its distance from the optimum.
 
     Attributes
     ----------
     objective : float
-    gap : float
+        Objective as it was computed.
+    upper : float
+        Upper bound on the exact objective, which includes rounding errors.
+    lower : float
+        Lower bound on the optimum, which rounding cannot have raised.
     sigma : array or None
         Singular values of the coefficients, largest first. None for a linear model without a
         nuclear norm.
     """
 
     objective: float
-    gap: float
-    sigma: FloatArray | None
+    upper: float
+    lower: float
+    sigma: FloatArray | None = None
+
+    @property
+    def gap(self) -> float:
+        """The certified relative gap: the distance of the objective from the optimum is at most this share of it."""
+        return relative_gap(self.upper, self.lower)
+
+    @classmethod
+    def of_sum(cls, proofs: "Sequence[Proof]") -> "Proof":
+        """Return the proof of the sum of objectives that have no weights in common."""
+        sums = (sum(getattr(proof, name) for proof in proofs) for name in ("objective", "upper", "lower"))
+        return cls(*sums)
 
 
 def prove_linear(
@@ -80,8 +97,8 @@ def prove_linear(
     X : array or CSR matrix (n_samples, n_features)
         Original features.
     W : array (n_columns, n_labels)
-        Coefficients as they are stored. If there is one row more than features, the last one is the
-        intercept.
+        Coefficients as they are stored, in single or double precision. If there is one row more than
+        features, the last one is the intercept.
     dual_scores : array (n_samples, n_labels)
         Scores at which the lower bound is computed. The bound holds for any scores. It is good at
         the scores at which the solver found its best bound.
@@ -95,6 +112,8 @@ def prove_linear(
     """
     r = objective.ridge.row_weights
     only_ridge = design is None and isinstance(r, float) and objective.ridge.weight > 0 and not objective.nuclear.weight
+    if not (issparse(X) and only_ridge):
+        W = W.astype(np.float64, copy=False)
     if issparse(X) and design is None and not only_ridge:
         X, W = _drop_empty_columns(X, W)
     here = DualPoint.sum_rows(objective, partial(scores, X, W))
@@ -106,14 +125,14 @@ def prove_linear(
 
     def extended_loss() -> float:
         """Return the loss of the coefficients, from scores in extended precision."""
-        return objective.loss.value(objective.Y, _extended_scores(X, W), objective.sample_weight)
+        return objective.loss.value(np.asarray(objective.Y), _extended_scores(X, W), objective.sample_weight)
 
     constant = objective.design.constant
     if only_ridge:
         # This proof needs no copy of X or W.
         bound = ridge_bound(objective, X, norms, dual_scores)
-        penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1]]
-        square = float(r) * sum(float(np.vdot(B, B)) for B in penalised)
+        penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1].astype(np.float64)]
+        square = float(r) * sum(map(_squared_norm, penalised))
         value = here.loss.value + 0.5 * objective.ridge.weight * square
         return _build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
@@ -127,6 +146,15 @@ def prove_linear(
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
+
+
+def _squared_norm(W: FloatArray) -> float:
+    """Return the sum of the squared entries of an array in double precision."""
+    if W.dtype == np.float64:
+        return float(np.vdot(W, W))
+    step = max(1, block_size(W.size) // W.shape[1])
+    blocks = (W[start : start + step].astype(np.float64) for start in range(0, len(W), step))
+    return sum(float(np.vdot(block, block)) for block in blocks)
 
 
 def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
@@ -246,6 +274,7 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
     design = objective.design
     ridge = objective.ridge.weight
     nuclear = objective.nuclear.weight
+    A = A.astype(np.float64, copy=False)
     dual, R = DualPoint.at(objective, dual_scores)
     n = np.zeros_like(R)
     if ridge and nuclear and dual.loss.value > 0:
@@ -300,6 +329,7 @@ def prove_function(
     -------
     Proof
     """
+    A = A.astype(np.float64, copy=False)
     dual, R = DualPoint.at(objective, dual_scores)
     left, scale, right = np.linalg.svd(A, full_matrices=False)
     KL, KR = np.hsplit(product(np.hstack([left, R])), [len(scale)])
@@ -347,7 +377,7 @@ def _build_proof(
     bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
     pull: float | FloatArray = 0.0,
 ) -> Proof:  # fmt: skip
-    """Return the proof of coefficients W, with a gap that includes the rounding errors of `value`.
+    """Return the proof of coefficients W, whose upper bound includes the rounding errors of `value`.
 
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
@@ -371,4 +401,4 @@ def _build_proof(
     if extended_loss is not None and likely_error > DOUBTFUL * value:
         # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
-    return Proof(value, relative_gap(value + doubt, bound), sigma)
+    return Proof(value, value + doubt, bound, sigma)

@@ -158,6 +158,6 @@ def choose_proximal_ridge(objective: Objective, share: float) -> float:
     float
     """
     ridge = objective.ridge.weight
-    curvature = float(objective.loss.curvature(objective.Y, objective.sample_weight).mean())
+    curvature = float(objective.row_curvature().mean())
     wanted = share * float(objective.design.row_squares.mean()) * float(np.sqrt(curvature))
     return wanted if wanted > 2 * ridge else ridge

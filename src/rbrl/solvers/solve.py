@@ -4,7 +4,7 @@ The certificate is computed with the original X or K, not with the coordinates i
 works.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -154,6 +154,35 @@ class Solution:
         """Return this solution with the iterations of the solution from which it started."""
         return replace(self, result=_join_results(first.result, self.result))
 
+    @classmethod
+    def of_groups(cls, coefficients: FloatArray, parts: "Sequence[Solution]") -> "Solution":
+        """Return the solution for all labels from the solutions for groups of independent labels.
+
+        Parameters
+        ----------
+        coefficients : array (n_features, n_labels)
+            Coefficients of all labels.
+        parts : sequence of Solution
+            Solutions of the groups. Their numbers of evaluations are shares of the evaluations of
+            all labels.
+
+        Returns
+        -------
+        Solution
+            Its gap is at most the largest gap of a group.
+        """
+        results = [part.result for part in parts]
+        proof = Proof.of_sum([part.proof for part in parts])
+        n_iter = max(result.n_iter for result in results)
+        # A group that has ended keeps its last objective.
+        histories = [np.pad(result.history, (0, n_iter - len(result.history)), "edge") for result in results]
+        result = SolverResult(
+            weights=None, objective=proof.objective, gap=proof.gap, n_iter=n_iter, history=np.sum(histories, axis=0),
+            evaluations=sum(result.evaluations for result in results),
+            converged=all(result.converged for result in results),
+        )  # fmt: skip
+        return cls(coefficients, proof, result, tuple(dict.fromkeys(text for part in parts for text in part.messages)))
+
 
 @dataclass(frozen=True)
 class Certifier:
@@ -162,8 +191,9 @@ class Certifier:
     Parameters
     ----------
     prove : callable
-        Function of the stored coefficients, and of the scores at which the solver found its best
-        bound. It returns a :class:`~rbrl.solvers.proof.Proof`.
+        Function of the stored coefficients, which may be in single precision, and of the scores at
+        which the solver found its best bound. It computes in double precision, and returns a
+        :class:`~rbrl.solvers.proof.Proof`.
     dtype : dtype
         Type of the stored coefficients.
     evaluations : float, default=1.0
@@ -203,7 +233,7 @@ class Certifier:
         Solution
         """
         design = objective.design
-        coefficients = design.coefficients(result.weights).astype(self.dtype, copy=False)
+        coefficients = design.coefficients(result.weights, self.dtype)
         idle = ~objective.known
         if idle.any():
             # A label that is missing in every row, and not coupled to another label, has an optimum
@@ -212,12 +242,11 @@ class Certifier:
             coefficients[:, idle & ~hessian.any(axis=1)] = 0.0
         duals = result.scores if result.dual_scores is None else result.dual_scores
         duals = design.scores(result.weights) if duals is None else duals
-        if isinstance(design, MatrixDesign) and design.turn is None and coefficients.dtype == np.float64:
-            # The weights can be computed exactly from the coefficients. They are the largest arrays
-            # of a fit, and the proof needs memory.
+        if isinstance(design, MatrixDesign) and design.turn is None:
+            # The weights can be computed from the coefficients. They are the largest arrays of a fit,
+            # and the proof needs memory.
             result.weights = None
-        # The proof is in double precision even if the coefficients are stored in single precision.
-        proof = self.prove(coefficients.astype(np.float64, copy=False), duals)
+        proof = self.prove(coefficients, duals)
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
 
 

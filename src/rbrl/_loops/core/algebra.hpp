@@ -107,12 +107,13 @@ inline RBRL_LOOP std::pair<double, double> clipped_dual_maximum(
     return {best, at};
 }
 
-template <class T, class I>
-RBRL_LOOP void sparse_product(Sparse<T, I> X, Matrix<const double> W, Matrix<double> out) {
+template <class T, class U, class I>
+RBRL_LOOP void sparse_product(Sparse<T, I> X, Matrix<const U> W, Matrix<double> out) {
     for (Index i = 0; i < X.rows; ++i) {
         double *RBRL_RESTRICT sums = out[i];
         for (Index e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
-            const double x = X.data[e], *RBRL_RESTRICT w = W[X.indices[e]];
+            const double x = X.data[e];
+            const U *RBRL_RESTRICT w = W[X.indices[e]];
             for (Index j = 0; j < out.columns; ++j) sums[j] += x * w[j];
         }
     }

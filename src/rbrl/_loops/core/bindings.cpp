@@ -257,17 +257,23 @@ void bind_algebra(nb::module_ &m) {
     );
 }
 
-template <class T, class I>
-void bind_sparse_products(nb::module_ &m) {
+template <class T, class U, class I>
+void bind_sparse_product(nb::module_ &m) {
     m.def(
         "sparse_product",
-        [](In1<T> data, In1<I> indices, In1<I> indptr, In2<double> W, Array<double, 2> out) {
+        [](In1<T> data, In1<I> indices, In1<I> indptr, In2<U> W, Array<double, 2> out) {
             const Matrix<double> to = matrix(out);
             require(size(W, 1) == to.columns, "W, out");
             sparse_product(sparse(data, indices, indptr, to.rows), matrix(W), to);
         },
         nb::arg("data"), nb::arg("indices"), nb::arg("indptr"), nb::arg("W"), nb::arg("out").noconvert(), Released()
     );
+}
+
+template <class T, class I>
+void bind_sparse_products(nb::module_ &m) {
+    bind_sparse_product<T, double, I>(m);
+    bind_sparse_product<T, float, I>(m);
     m.def(
         "sparse_adjoint",
         [](In1<T> data, In1<I> indices, In1<I> indptr, In2<double> D, Array<double, 2> out) {
