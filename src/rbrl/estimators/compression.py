@@ -241,8 +241,8 @@ class RankedWeights:
     >>> import numpy as np
     >>> from rbrl.estimators.compression import RankedWeights
     >>> ranked = RankedWeights(np.array([[1.0, 0.2], [0.1, 0.0]]), np.array([1.0, 8.0]))
-    >>> ranked.keep(0.5).toarray().round(1).tolist()
-    [[1.0, 0.0], [0.1, 0.0]]
+    >>> (ranked.keep(0.5).toarray() > 0).tolist()
+    [[True, False], [True, False]]
     >>> 0.2 < ranked.find_threshold(rise=0.03) < 0.8
     True
     """

@@ -325,7 +325,9 @@ class ConvexProblem:
         objective = self.row_objective
         labels = split_labels(objective)[0]
         has_centre = choose_proximal_ridge(objective, solver.proximal_share) > objective.ridge.weight
+        X = objective.design.X
         ascent = AscentSize(
+            design=X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes,
             n_columns=objective.shape[0],
             n_grouped=labels.stop - labels.start,
             # With a centre: the weights, the centre, the last minimiser, and a gradient.
