@@ -1,6 +1,7 @@
 """Label matrices with many columns: sparse from end to end, and the best labels alone."""
 
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -168,6 +169,23 @@ def test_groups_of_independent_labels_have_one_certificate(model, dtype, monkeyp
     # Both are within the gap of the optimum, and the ridge makes the objective strongly convex.
     reach = np.sqrt(2 * model.objective_ * 2 * model.tol * (squares_of_rows(X).max() / model.ridge + 1))
     assert np.abs(model.decision_function(X) - whole[2]).max() <= 2 * reach
+
+
+def test_the_arrays_of_a_group_are_freed_before_the_next_group(monkeypatch):
+    X, Y = text_problem()
+    monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
+    solved = []
+    solve = convex_problem.solve_and_certify
+
+    def solve_alone(*arguments):
+        assert all(scores() is None for scores in solved)
+        solution = solve(*arguments)
+        solved.append(weakref.ref(solution.result.dual_scores))
+        return solution
+
+    monkeypatch.setattr(convex_problem, "solve_and_certify", solve_alone)
+    RBRLClassifier(ranking=0, nuclear=0, ridge=0.5).fit(X, Y)
+    assert len(solved) == 6
 
 
 def squares_of_rows(X):

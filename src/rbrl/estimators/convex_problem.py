@@ -287,6 +287,8 @@ class ConvexProblem:
             result = replace(solution.result, weights=None, scores=None, dual_scores=None)
             result.evaluations *= share
             solutions.append(replace(solution, coefficients=coefficients[:, labels], result=result))
+            # Otherwise the arrays of this group would remain in memory during the next one.
+            del solution
         return Solution.of_groups(coefficients, solutions)
 
     def estimate_memory(self) -> MemoryNeeds:
