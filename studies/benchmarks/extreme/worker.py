@@ -64,14 +64,14 @@ class Rbrl:
 
     distribution = "rbrl"
 
-    def __init__(self, ranking):
-        self.ranking = ranking
+    def __init__(self, ranking, compress=None):
+        self.parameters = {"nuclear": 0, "ranking": ranking, "compress": compress}
 
     def fit(self, X, Y, setting):
         """Fit to a certified gap of 1e-3."""
         from rbrl import RBRLClassifier
 
-        self.model = RBRLClassifier(nuclear=0, ranking=self.ranking, ridge=setting, tol=1e-3)
+        self.model = RBRLClassifier(**self.parameters, ridge=setting, tol=1e-3)
         X = sparse.csr_array(X)
         Y = sparse.csr_array(Y)
         estimate = self.model.problem(X, Y).estimate_memory().usual / 1e9
@@ -239,6 +239,8 @@ class Pecos:
 METHODS = {
     "rbrl, ranking=0": lambda: Rbrl(0),
     "rbrl, ranking=1": lambda: Rbrl(1),
+    "rbrl, ranking=0, compress=0.01": lambda: Rbrl(0, 0.01),
+    "rbrl, ranking=1, compress=0.01": lambda: Rbrl(1, 0.01),
     "Omikuji": Omikuji,
     "napkinXC, PLT": lambda: Napkin("PLT"),
     "napkinXC, BR": lambda: Napkin("BR"),
