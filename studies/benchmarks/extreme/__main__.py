@@ -17,17 +17,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
-from rbrl.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
-from studies.benchmarks.extreme import data, page, shortlists
+from studies.benchmarks.extreme import data, forms, page, shortlists
 from studies.benchmarks.extreme.page import COLUMNS, RESULTS
 from studies.benchmarks.problems import read_rows, write_rows
 
 HERE = Path(__file__).parent
-# Four ridges, or four values of C, which is the weight of the losses in the peers.
+# First four ridges, or values of C, which is the weight of the losses in the peers. If the best one is
+# the first or the last, the next value of the ladder is tried, too.
 RIDGES = (0.1, 0.3, 1, 3)
 CS = (0.3, 1, 3, 10)
+LADDER = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 OURS = ("rbrl, ranking=0", "rbrl, ranking=1")
 COMPRESSED = ", compress=0.01"
 # Method, and the option that names its Python.
@@ -89,7 +89,8 @@ class Study:
         """Add the metrics to the facts of a fit, write the row, and keep our model for later parts."""
         best = home / "best.npy"
         if best.exists():
-            facts |= measure_ranking(np.load(best), path)
+            Y, Y_test = (data.read_matrix(path, name) for name in ("Y", "Y_test"))
+            facts |= data.measure_ranking(np.load(best), Y, Y_test)
         part, method, *_ = key
         if part == "whole" and method in OURS:
             os.replace(home / "model.rbrl", self.model_path(method))
@@ -112,26 +113,6 @@ def run_worker(python, method, setting, path, home):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure_ranking(best, path):
-    """Return the metrics of the best labels of the rows to measure, the best label first."""
-    parts = np.load(path)
-    Y, Y_test = (read_labels(parts, name) for name in ("Y", "Y_test"))
-    k = best.shape[1]
-    row, rank = np.nonzero(best >= 0)
-    # Sparse scores in the order of the ranks; a label that is not predicted has the score 0.
-    scores = sparse.csr_array(((k - rank).astype(float), (row, best[row, rank])), Y_test.shape)
-    weights = propensities(Y)
-    facts = {f"P@{i}": precision_at_k(Y_test, scores, i) for i in (1, 3, 5)}
-    facts["nDCG@5"] = ndcg_at_k(Y_test, scores, 5)
-    return facts | {f"PSP@{i}": psp_at_k(Y_test, scores, i, propensities=weights) for i in (1, 5)}
-
-
-def read_labels(parts, name):
-    """Return a label matrix of a problem file."""
-    entries = parts[f"{name}_data"], parts[f"{name}_indices"], parts[f"{name}_indptr"]
-    return sparse.csr_array(entries, tuple(parts[f"{name}_shape"]))
-
-
 def format_fact(value):
     """Return a number with six digits, and text as it is."""
     return value if isinstance(value, str) else f"{value:.6g}"
@@ -139,10 +120,17 @@ def format_fact(value):
 
 def compare(study, method):
     """Choose the parameter of a method, and fit it to all training rows."""
-    grid = RIDGES if method in OURS else CS
-    for setting in grid:
+    for setting in RIDGES if method in OURS else CS:
         study.fit("choice", method, setting, 11_969, lambda: data.split(data.CHOICE))
     chosen = page.chosen_setting(study.known.values(), method)
+    while chosen is not None:
+        place = LADDER.index(chosen)
+        for neighbour in LADDER[place - 1], LADDER[place + 1]:
+            study.fit("choice", method, neighbour, 11_969, lambda: data.split(data.CHOICE))
+        found = page.chosen_setting(study.known.values(), method)
+        if found == chosen:
+            break
+        chosen = found
     if chosen is not None:
         study.fit("whole", method, chosen, 11_969, lambda: data.split(data.WHOLE))
 
@@ -202,6 +190,7 @@ def main():
         compare(study, method)
     measure_growth(study)
     measure_compressed(study)
+    forms.measure(study)
     shortlists.measure(study)
     measure_wiki(study)
     page.write(study.known.values())

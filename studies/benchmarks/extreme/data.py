@@ -1,8 +1,9 @@
-"""The rows and labels of the study: real data with 11,969 labels, and made data of the shape of Wiki10-31K."""
+"""The rows and labels of the study, real and made, and the metrics of the best labels of rows."""
 
 import numpy as np
 from scipy import sparse
 
+from rbrl.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
 from studies.benchmarks.problems import folder
 
 # Numbers of rows to fit and to measure: for the choice of a parameter, and for the result. The rows
@@ -87,3 +88,25 @@ def write_problem(path, matrices):
         arrays[f"{name}_indptr"] = M.indptr
         arrays[f"{name}_shape"] = M.shape
     np.savez(path, **arrays)
+
+
+def read_matrix(path, name):
+    """Return one matrix of a problem file."""
+    parts = np.load(path)
+    entries = parts[f"{name}_data"], parts[f"{name}_indices"], parts[f"{name}_indptr"]
+    return sparse.csr_array(entries, tuple(parts[f"{name}_shape"]))
+
+
+def measure_ranking(best, Y, Y_test):
+    """Return the metrics of the best columns of the rows, the best column first; -1 means no column.
+
+    The propensities of the labels are those of the training labels Y.
+    """
+    row, rank = np.nonzero(best >= 0)
+    # Sparse scores in the order of the ranks; a label that is not predicted has the score 0.
+    values = (best.shape[1] - rank).astype(float)
+    scores = sparse.csr_array((values, (row, best[row, rank])), Y_test.shape)
+    weights = propensities(Y)
+    facts = {f"P@{i}": precision_at_k(Y_test, scores, i) for i in (1, 3, 5)}
+    facts["nDCG@5"] = ndcg_at_k(Y_test, scores, 5)
+    return facts | {f"PSP@{i}": psp_at_k(Y_test, scores, i, propensities=weights) for i in (1, 5)}
