@@ -41,6 +41,8 @@ PEERS = {
 }
 GROWTH = (500, 1000, 2000, 4000, 8000, 11_969)
 GROWTH_ROWS = 5_000
+# Numbers of labels of fits with all training rows, besides all labels.
+RECIPE = (100, 1000)
 KEY = ("part", "method", "setting", "labels")
 
 
@@ -156,6 +158,19 @@ def growth_problem(n_labels):
     return X, data.nested_labels(Y, n_labels), X_test, data.nested_labels(Y_test, n_labels)
 
 
+def measure_recipe(study):
+    """Fit all training rows with fewer labels, for the sizes that the documentation names."""
+    for method in OURS:
+        for n_labels in RECIPE:
+            study.fit("fewer", method + COMPRESSED, 1, n_labels, lambda n=n_labels: fewer_labels(n))
+
+
+def fewer_labels(n_labels):
+    """Return all training rows and the rows to measure with a random subset of the labels."""
+    X, Y, X_test, Y_test = data.split(data.WHOLE)
+    return X, data.nested_labels(Y, n_labels), X_test, data.nested_labels(Y_test, n_labels)
+
+
 def measure_wiki(study):
     """Fit the made data of the shape of Wiki10-31K: first a few of its labels, then all."""
     for n_labels in page.WIKI_LABELS:
@@ -190,6 +205,7 @@ def main():
         compare(study, method)
     measure_growth(study)
     measure_compressed(study)
+    measure_recipe(study)
     forms.measure(study)
     shortlists.measure(study)
     measure_wiki(study)
