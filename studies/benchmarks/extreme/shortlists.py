@@ -32,10 +32,9 @@ def measure(study):
         keys += [study.key("shortlists", f"{n_clusters} clusters", b, 11_969) for b in N_SEARCHED]
     if not path.exists() or not any(study.wants(key) for key in keys):
         return
-    X, _, X_test, Y_test = data.split(data.WHOLE)
-    del X
+    _, _, X_test, Y_test = data.split(data.WHOLE)
     W, intercept = pruned_weights(load(path, max_bytes=16 << 30))
-    X_test = sparse.csr_array(sparse.hstack([X_test, np.ones((X_test.shape[0], 1))]))
+    X_test = sparse.csr_array(sparse.hstack([X_test, np.ones((X_test.shape[0], 1), np.float32)]))
     W = sparse.csr_array(sparse.vstack([W, sparse.csr_array(intercept[None])]))
     first = first_labels(exact, X_test, W)
     add(study, keys[0], first, Y_test, timed(exact, X_test, W), count(X_test, W))
@@ -100,7 +99,7 @@ class Clusters:
 def cluster(W, n_clusters):
     """Return clusters of the labels by the directions of their weights."""
     directions = normalize(sparse.csr_matrix(W.T))
-    means = MiniBatchKMeans(n_clusters, batch_size=4096, n_init=1, random_state=0).fit(directions)
+    means = MiniBatchKMeans(n_clusters, batch_size=4096, max_iter=10, n_init=1, random_state=0).fit(directions)
     return Clusters(W, means.labels_, n_clusters)
 
 
