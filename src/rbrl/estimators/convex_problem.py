@@ -291,7 +291,9 @@ class ConvexProblem:
             # Only the numbers are kept: the arrays of a group are as large as memory allows.
             result = replace(solution.result, weights=None, scores=None, dual_scores=None)
             result.evaluations *= part.labels.shape[1] / n_labels
-            solutions.append(replace(solution, coefficients=found[:0], result=result))
+            solutions.append(replace(solution, coefficients=found[:0].copy(), result=result))
+            # Otherwise the arrays of this group would remain in memory during the next one.
+            del solution, found
         if compressed:
             coefficients = hstack(compressed, format="csr")
         return Solution.of_groups(coefficients, solutions)
