@@ -21,7 +21,7 @@ from rbrl._common.environment import block_size
 from rbrl._common.linalg import gram_eigh, singular_values, squares
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
-from rbrl.problem.design import RowDesign, extended_scores, last_row_times, scores
+from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
 from rbrl.problem.linear import drop_empty_columns
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import (
@@ -139,7 +139,7 @@ def prove_linear(
         dual, R = DualPoint.at(objective, dual_scores)
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended_loss, design)
     G = np.zeros(W.shape)
-    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, X, G)
+    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, lambda part, R: add_adjoint(X[part], R, G))
     # The penalties apply to the weight of the constant column, not to the intercept itself.
     norms = last_row_times(norms, constant)
     if constant != 1.0:
