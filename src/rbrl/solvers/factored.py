@@ -28,6 +28,8 @@ from rbrl.solvers.lbfgs import Memory
 from rbrl.solvers.line_search import SmoothedPoint, wolfe_step
 from rbrl.solvers.preconditioner import MeanModel, factor_blocks, mean_curvature, model_start, row_hessian
 
+# The Hessian, which only guides the steps, is computed from one of this number of blocks.
+HESSIAN_STRIDE = 8
 WEAK_BOUND = (
     "The lower bound of a nuclear norm is weak for weights that stay in factors: `gap_` has the gap that it proves. Set "
     "max_rank to accept it, or use solver='auto'."
@@ -65,6 +67,12 @@ class Factors(SmoothedPoint):
         if self.space is None:
             return self.scores_U @ self.V.T
         return np.dot(self.scores_U, self.V.T, out=self.space[0])
+
+    @staticmethod
+    def make_space(objective: Objective, scores_U: Any) -> FloatArray | None:
+        """Return memory for scores and residual, which several points may share."""
+        # To allocate an array of the size of the scores takes longer than to compute the loss.
+        return np.empty((2, *objective.Y.shape)) if isinstance(scores_U, np.ndarray) else None
 
     def mean_model(self, objective: Objective) -> MeanModel:
         """Return the mean model of the objective at the scores."""
@@ -104,7 +112,7 @@ class FactorsInBlocks(Factors):
     residual : LinearOperator (n_samples, n_labels)
         Each product computes the scores once more.
     hessian : array (n_labels, n_labels) or (n_labels,)
-        Sum of the Hessians of the rows, or its diagonal.
+        Sum of the Hessians of the rows, or its diagonal. If there are many blocks, it is an estimate from some of them.
     """
 
     def _multiply(self) -> LowRankMatrix:
@@ -115,15 +123,26 @@ class FactorsInBlocks(Factors):
         pull_U = np.empty(self.scores_U.shape)
         pull_V = np.zeros(self.V.shape)
         self.hessian: Any = 0.0
-        for rows, Y, weights in objective.row_blocks(of_factors=True):
-            F = self.scores.rows(rows)
-            loss, R = objective.loss.evaluate(Y, F, weights)
-            terms.append(loss)
+        n_seen = 0
+        for i, (rows, Y, weights) in enumerate(objective.row_blocks(of_factors=True)):
+            F, R = np.empty((2, *Y.shape)) if self.space is None else self.space[:, : len(Y)]
+            np.dot(self.scores_U[rows], self.V.T, out=F)
+            R.fill(0.0)
+            terms.append(objective.loss.accumulate(Y, F, weights, 1.0, R))
             pull_U[rows] = R @ self.V
             pull_V += R.T @ self.scores_U[rows]
-            self.hessian = self.hessian + row_hessian(objective, Y, F, weights)
+            if i % HESSIAN_STRIDE == 0:
+                self.hessian = self.hessian + row_hessian(objective, Y, F, weights)
+                n_seen += len(Y)
+        self.hessian = self.hessian * (len(objective.Y) / max(n_seen, 1))
         self._pulls = pull_U, pull_V
         return sum_terms(terms), residual_operator(objective, self.scores)
+
+    @staticmethod
+    def make_space(objective: Objective, scores_U: Any) -> FloatArray:
+        """Return memory for the scores and the residual of a block."""
+        labels = next(objective.row_blocks(of_factors=True))[1]
+        return np.empty((2, *labels.shape))
 
     def mean_model(self, objective: Objective) -> MeanModel:
         """Return the mean model of the objective, from the Hessians of the rows."""
@@ -221,9 +240,7 @@ def descend(
     Factors
     """
     scores_U = objective.design.scores(U)
-    # To allocate an array of the size of the scores takes longer than to compute the loss.
-    is_dense = kind is Factors and isinstance(scores_U, np.ndarray)
-    space = np.empty((2, *objective.Y.shape)) if is_dense else None
+    space = kind.make_space(objective, scores_U)
     point = kind(objective, U, V, scores_U, space)
     memory: Memory | None = None
     k = len(U)
