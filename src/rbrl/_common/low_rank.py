@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.linalg import leading_singular
+from rbrl._common.linalg import leading_singular, singular_values
 from rbrl._common.typing import FloatArray
 
 # Number of entries in a block of rows of a product: 16 MB. To compute a block, the right factor is read as a whole. This
@@ -38,6 +38,11 @@ class LowRankMatrix(NamedTuple):
         return len(self.left), len(self.right)
 
     @property
+    def dtype(self) -> Any:
+        """The type of the factors."""
+        return self.left.dtype
+
+    @property
     def rank(self) -> int:
         """The number of columns of each factor, an upper bound on the rank of the product."""
         return int(self.left.shape[1])
@@ -46,6 +51,15 @@ class LowRankMatrix(NamedTuple):
         """Return some rows of the product as a new array (n_chosen, n_columns)."""
         chosen: Any = self.left[part] @ self.right.T
         return chosen
+
+    def astype(self, dtype: Any) -> "LowRankMatrix":
+        """Return copies of the factors in another type."""
+        return LowRankMatrix(self.left.astype(dtype), self.right.astype(dtype))
+
+    def singular_values(self) -> FloatArray:
+        """Return the singular values of the product, the largest first; the product is not computed."""
+        triangle: FloatArray = np.asarray(np.linalg.qr(self.right, mode="r"))
+        return singular_values(np.linalg.qr(self.left, mode="r") @ triangle.T)
 
     def to_dense(self) -> FloatArray:
         """Return the product as a new array (n_rows, n_columns)."""

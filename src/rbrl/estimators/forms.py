@@ -18,6 +18,7 @@ from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import (
     apply_feature_map,
+    dense_weights,
     find_nuclear,
     kernel_parameters,
     kernel_values,
@@ -249,9 +250,11 @@ class LinearForm(ModelForm):
 
     scores = staticmethod(score_linear)
 
-    def find_start(self) -> FloatArray | None:
-        """Return the weights of the last fit."""
-        return _of_shape(stored_weights(self.model), (self.X.shape[1] + self.model.fit_intercept, self.n_labels))
+    def find_start(self) -> Any:
+        """Return the weights of the last fit, as factors if they stay factored."""
+        shape = self.X.shape[1] + self.model.fit_intercept, self.n_labels
+        W = stored_weights(self.model) if self.stays_factored else None
+        return W if isinstance(W, LowRankMatrix) and W.shape == shape else _of_shape(dense_weights(self.model), shape)
 
     def store(self, coefficients: FloatArray) -> None:
         """Store the weights in the model."""

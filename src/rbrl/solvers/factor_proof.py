@@ -1,6 +1,6 @@
-r"""Proofs of linear models whose coefficients are factors of a matrix of low rank.
+r"""Proofs of linear models whose coefficients are factors of a matrix of low rank, or a sparse matrix.
 
-Neither the coefficients, nor the scores, nor the gradient Z'R are in memory as a whole.
+Of factors, neither the coefficients, nor the scores, nor the gradient Z'R are in memory as a whole.
 
 The lower bound is that of :mod:`rbrl.solvers.certificate`, with M = -Z'R. With a nuclear norm, it needs a matrix N that
 has no singular value above the nuclear weight :math:`\lambda_3`. Let the columns of Q be an orthonormal basis of the right
@@ -17,18 +17,21 @@ change other directions than those of the right factor. It is nevertheless true.
 nothing is lost.
 """
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rbrl._common.linalg import squares
+from rbrl._common.frames import as_dense
+from rbrl._common.linalg import singular_values, squares
 from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.problem.design import add_adjoint, last_row_times, scores
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import PRODUCT_ROUNDING, DualPoint, best_theta, loss_bound, measure_pull
-from rbrl.solvers.proof import DOUBTFUL, Proof
+from rbrl.solvers.proof import Proof, build_proof
 
 
 def prove_factors(objective: Objective, X: Matrix, W: LowRankMatrix, dual_scores: FloatArray | LowRankMatrix) -> Proof:
@@ -49,60 +52,86 @@ def prove_factors(objective: Objective, X: Matrix, W: LowRankMatrix, dual_scores
     Returns
     -------
     Proof
-        Its singular values are those of the coefficients over which the penalties are defined.
     """
-    left, right = (np.asarray(factor, dtype=np.float64) for factor in W)
-    left_scores = scores(X, left)
-    here = DualPoint.sum_rows(objective, LowRankMatrix(left_scores, right))
-    squared = squares(X.astype(np.float64, copy=False))
-    norms = np.sqrt(np.append(squared, [X.shape[0]] * (len(left) - X.shape[1])))
+    X = X.astype(np.float64, copy=False)
+    W = W.astype(np.float64)
+    norms = np.sqrt(np.append(squares(X), [X.shape[0]] * (W.shape[0] - X.shape[1])))
+    return prove_value(objective, X, W, factor_bound(objective, X, norms, dual_scores, W.right))
+
+
+def prove_value(objective: Objective, X: Matrix, W: Any, lower: float) -> Proof:
+    """Return the proof of a linear model in any form, with a lower bound that is known.
+
+    Parameters
+    ----------
+    objective : Objective
+        Objective over the original features.
+    X : array or CSR matrix (n_samples, n_features)
+        Original features.
+    W : array, CSR matrix or LowRankMatrix (n_columns, n_labels)
+        Coefficients as they are stored. If there is one row more than features, the last one is the
+        intercept.
+    lower : float
+        Lower bound on the optimum.
+
+    Returns
+    -------
+    Proof
+    """
+    W = W.astype(np.float64)
+    is_factored = isinstance(W, LowRankMatrix)
+    F = LowRankMatrix(scores(X, W.left), W.right) if is_factored else partial(_score_rows, X, W)
+    here = DualPoint.sum_rows(objective, F)
+    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * (W.shape[0] - X.shape[1])))
+    n_terms = float(1 + np.diff(X.indptr).max(initial=0)) if issparse(X) else float(W.shape[0])
+    if is_factored:
+        # The scores have the rounding errors of two products.
+        n_terms = (np.sqrt(n_terms) + np.sqrt(W.rank)) ** 2
     # The penalties apply to the weight of the constant column, not to the intercept itself.
-    penalised = last_row_times(left, 1 / objective.design.constant)
-    sigma, penalty, penalty_doubt = _sum_penalties(objective, penalised, right)
-    value = here.loss.value + penalty
-    in_scores = _score_rounding(objective, X, LowRankMatrix(left, right), norms, here, value)
-    in_loss = float(here.score_sizes @ here.own_rounding)
-    doubt = in_scores + in_loss + penalty_doubt + PRODUCT_ROUNDING * np.sqrt(objective.Y.size) * value
-    bound = factor_bound(objective, X, norms, dual_scores, right)
-    return Proof(value, value + doubt, bound, sigma)
+    scales = np.ones((W.shape[0], 1))
+    scales[X.shape[1] :] = 1 / objective.design.constant
+    score_sizes = None
+    doubt = 0.0
+    if is_factored:
+        B = LowRankMatrix(scales * W.left, W.right)
+        square = float(np.sum((B.left.T @ B.left) * (B.right.T @ B.right)))
+        doubt = _bound_penalty_rounding(objective, B)
+        score_sizes = partial(_sum_factor_sizes, objective, X, W)
+        sigma = B.singular_values() if objective.nuclear.weight else None
+    else:
+        B = W.multiply(scales).tocsr() if issparse(W) else scales * W
+        square = float(B.data @ B.data if issparse(B) else np.vdot(B, B))
+        sigma = singular_values(as_dense(B)) if objective.nuclear.weight else None
+    value = here.loss.value + 0.5 * objective.ridge.weight * float(objective.ridge.row_weights) * square
+    if sigma is not None:
+        value += objective.nuclear.weight * float(sigma.sum())
+    proof = build_proof(objective, here, norms, W, value, sigma, lower, None, (n_terms, score_sizes))
+    return replace(proof, upper=proof.upper + doubt)
 
 
-def _sum_penalties(objective: Objective, left: FloatArray, right: FloatArray) -> tuple[FloatArray, float, float]:
-    """Return the singular values of left @ right', the sum of both penalties, and a bound on its rounding error."""
+def _bound_penalty_rounding(objective: Objective, W: LowRankMatrix) -> float:
+    """Return a bound on the rounding errors of ridge and nuclear norm, from the factors: their columns may cancel."""
+    size = float(np.sqrt(squares(W.left)) @ np.sqrt(squares(W.right)))
+    unit = PRODUCT_ROUNDING * (np.sqrt(W.shape[0]) + np.sqrt(W.shape[1]) + W.rank)
     ridge = 0.5 * objective.ridge.weight * float(objective.ridge.row_weights)
-    nuclear = objective.nuclear.weight
-    T_left, T_right = (np.asarray(np.linalg.qr(factor, mode="r")) for factor in (left, right))
-    sigma = np.linalg.svd(T_left @ T_right.T, compute_uv=False)
-    square = float(np.sum((left.T @ left) * (right.T @ right)))
-    # Columns of very different sizes may cancel.
-    size = float(np.sqrt(squares(left)) @ np.sqrt(squares(right)))
-    unit = PRODUCT_ROUNDING * (np.sqrt(len(left)) + np.sqrt(len(right)) + left.shape[1])
-    doubt = unit * (ridge * size**2 + nuclear * left.shape[1] * size)
-    return sigma, ridge * square + nuclear * float(sigma.sum()), doubt
+    return float(unit * (ridge * size**2 + objective.nuclear.weight * W.rank * size))
 
 
-def _score_rounding(
-    objective: Objective, X: Matrix, W: LowRankMatrix, norms: FloatArray, here: DualPoint, value: float
-) -> float:
-    """Return a bound on the change of the loss by the rounding errors of the scores of W.
-
-    A score is a sum of products of the left factor, followed by a sum of products of the right factor.
-    """
-    n_terms = len(norms)
-    if issparse(X):
-        n_terms = len(norms) - X.shape[1] + int(np.diff(X.indptr).max(initial=0))
-    unit = PRODUCT_ROUNDING * (np.sqrt(n_terms) + np.sqrt(W.rank))
-    left = np.abs(W.left)
-    right = np.abs(W.right)
-    in_scores = unit * float(norms @ (left @ (right.T @ here.sizes)))
-    if in_scores <= DOUBTFUL * value:
-        return in_scores
-    # The norms of the columns of |X| |W| give a smaller bound than the norms of the columns of X.
+def _sum_factor_sizes(objective: Objective, X: Matrix, W: LowRankMatrix) -> FloatArray:
+    """Return the norms of the columns of |X| |left| |right|', computed in blocks of rows."""
+    sizes = LowRankMatrix(scores(abs(X), np.abs(W.left)), np.abs(W.right))
     sums = np.zeros(W.shape[1])
-    sizes = LowRankMatrix(scores(abs(X), left), right)
-    for part, *_ in objective.row_blocks(of_factors=True):
+    for part, _, _ in objective.row_blocks(of_factors=True):
         sums += squares(sizes.rows(part))
-    return min(in_scores, unit * float(np.sqrt(sums) @ here.sizes))
+    return np.sqrt(sums)
+
+
+def _score_rows(X: Matrix, W: Any, part: slice) -> FloatArray:
+    """Return the scores of some rows, by coefficients as an array or as a sparse matrix."""
+    if not issparse(W):
+        return scores(X, W, part)
+    F = as_dense(X[part].astype(np.float64, copy=False) @ W[: X.shape[1]])
+    return F + as_dense(W[X.shape[1] :]) if W.shape[0] > X.shape[1] else F
 
 
 def factor_bound(
