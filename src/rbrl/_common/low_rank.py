@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.linalg import leading_singular, singular_values
 from rbrl._common.typing import FloatArray
@@ -88,3 +89,9 @@ def _scale_columns(P: FloatArray, sigma: FloatArray, Q: FloatArray, negligible: 
     keep = sigma > negligible * sigma.max(initial=0.0)
     root = np.sqrt(sigma[keep])
     return P[:, keep] * root, Q[:, keep] * root
+
+
+def make_operator(shape: tuple[int, int], product: Any, transposed_product: Any) -> LinearOperator:
+    """Return the linear operator of functions that multiply a matrix, or its transpose, by an array of few columns."""
+    functions = {"matvec": product, "rmatvec": transposed_product, "matmat": product, "rmatmat": transposed_product}
+    return LinearOperator(shape, dtype=np.float64, **functions)

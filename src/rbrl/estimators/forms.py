@@ -307,7 +307,7 @@ class LinearForm(ModelForm):
             prove_weights = prove_factors if isinstance(W, LowRankMatrix) else prove_linear
             return prove_weights(objective, self.observed, W, dual_scores)
 
-        return Certifier(prove, self.X.dtype)
+        return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.environment import block_size
 from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
-from rbrl._common.low_rank import PRODUCT_BLOCK, LowRankMatrix
+from rbrl._common.low_rank import PRODUCT_BLOCK, LowRankMatrix, make_operator
 from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.losses.base import Loss, Terms, sum_terms
 from rbrl.losses.weights import Weights
@@ -316,6 +317,26 @@ class Objective:
         for start in range(0, max(n_samples, 1), step):
             rows = slice(start, start + step)
             yield rows, self.Y[rows], None if self.sample_weight is None else self.sample_weight[rows]
+
+    def residual_operator(self, scores: LowRankMatrix) -> LinearOperator:
+        """Return the gradient of the loss in scores that are factors, as an operator (n_samples, n_labels).
+
+        Every product computes the scores once more, in blocks of rows.
+        """
+
+        def product(Q: FloatArray) -> FloatArray:
+            out = np.empty((len(self.Y), Q.shape[1]))
+            for rows, _, _, _, R in self.evaluate_rows(scores):
+                out[rows] = R @ Q
+            return out
+
+        def transposed_product(S: FloatArray) -> FloatArray:
+            out = np.zeros((self.Y.shape[1], S.shape[1]))
+            for rows, _, _, _, R in self.evaluate_rows(scores):
+                out += R.T @ S[rows]
+            return out
+
+        return make_operator(self.Y.shape, product, transposed_product)
 
     def row_curvature(self) -> FloatArray:
         """Return, for each row, an upper bound on the curvature of its loss: (n_samples,)."""

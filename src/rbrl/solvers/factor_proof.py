@@ -4,17 +4,20 @@ Of factors, neither the coefficients, nor the scores, nor the gradient Z'R are i
 
 The lower bound is that of :mod:`rbrl.solvers.certificate`, with M = -Z'R. With a nuclear norm, it needs a matrix N that
 has no singular value above the nuclear weight :math:`\lambda_3`. Let the columns of Q be an orthonormal basis of the right
-factor, and let P diag(s) Q' be the singular value decomposition of MQQ'. Then
+factor, let P diag(s) Q' be the singular value decomposition of MQQ', and let E = (I - PP') M (I - QQ') be the rest of M.
+Then
 
-.. math:: N = P \operatorname{diag}(c) Q', \qquad c_i = \min(\theta s_i, \lambda_3)
+.. math:: N = P \operatorname{diag}(c) Q' + t E, \qquad c_i = \min(\theta s_i, \lambda_3), \qquad
+          t = \min(\theta, \lambda_3 / \|E\|_F)
 
-is feasible, and its distance from M follows from three sums, because :math:`\langle M, N \rangle = \sum_i c_i s_i`:
+is feasible. Its distance from M follows from the norms of M and of its products with P and Q:
 
-.. math:: \|\theta M - N\|_F^2 = \theta^2 \|M\|_F^2 - 2 \theta \sum_i c_i s_i + \sum_i c_i^2.
+.. math:: \|\theta M - N\|_F^2 = \theta^2 \|M\|_F^2 - 2 \theta \Bigl(\sum_i c_i s_i + t \|E\|_F^2\Bigr)
+          + \sum_i c_i^2 + t^2 \|E\|_F^2.
 
-The best N has all singular values of M, clipped. So the bound is weaker than the best one where the nuclear norm would
-change other directions than those of the right factor. It is nevertheless true. Without a nuclear norm, N is 0, and
-nothing is lost.
+The best N has all singular values of M, clipped. E is shrunk by its Frobenius norm instead, because its largest singular
+value is not known. So the bound is weaker than the best one if E has many singular values and its norm is above
+:math:`\lambda_3`. It is nevertheless true. Without a nuclear norm, N is 0, and nothing is lost.
 """
 
 from dataclasses import replace
@@ -34,7 +37,7 @@ from rbrl.solvers.certificate import PRODUCT_ROUNDING, DualPoint, best_theta, lo
 from rbrl.solvers.proof import Proof, build_proof
 
 
-def prove_factors(objective: Objective, X: Matrix, W: LowRankMatrix, dual_scores: FloatArray | LowRankMatrix) -> Proof:
+def prove_factors(objective: Objective, X: Matrix, W: LowRankMatrix, dual_scores: LowRankMatrix) -> Proof:
     """Return the proof of a linear model in factors.
 
     Parameters
@@ -46,7 +49,7 @@ def prove_factors(objective: Objective, X: Matrix, W: LowRankMatrix, dual_scores
     W : LowRankMatrix (n_columns, n_labels)
         Coefficients as they are stored, in single or double precision. If there is one row more than
         features, the last one is the intercept.
-    dual_scores : array or LowRankMatrix (n_samples, n_labels)
+    dual_scores : LowRankMatrix (n_samples, n_labels)
         Scores at which the lower bound is computed. The bound holds for any scores.
 
     Returns
@@ -91,12 +94,14 @@ def prove_value(objective: Objective, X: Matrix, W: Any, lower: float) -> Proof:
     scales = np.ones((W.shape[0], 1))
     scales[X.shape[1] :] = 1 / objective.design.constant
     score_sizes = None
+    extended_loss = None
     doubt = 0.0
     if is_factored:
         B = LowRankMatrix(scales * W.left, W.right)
         square = float(np.sum((B.left.T @ B.left) * (B.right.T @ B.right)))
         doubt = _bound_penalty_rounding(objective, B)
         score_sizes = partial(_sum_factor_sizes, objective, X, W)
+        extended_loss = partial(_extended_loss, objective, X, W)
         sigma = B.singular_values() if objective.nuclear.weight else None
     else:
         B = W.multiply(scales).tocsr() if issparse(W) else scales * W
@@ -105,7 +110,7 @@ def prove_value(objective: Objective, X: Matrix, W: Any, lower: float) -> Proof:
     value = here.loss.value + 0.5 * objective.ridge.weight * float(objective.ridge.row_weights) * square
     if sigma is not None:
         value += objective.nuclear.weight * float(sigma.sum())
-    proof = build_proof(objective, here, norms, W, value, sigma, lower, None, (n_terms, score_sizes))
+    proof = build_proof(objective, here, norms, W, value, sigma, lower, extended_loss, (n_terms, score_sizes))
     return replace(proof, upper=proof.upper + doubt)
 
 
@@ -126,6 +131,18 @@ def _sum_factor_sizes(objective: Objective, X: Matrix, W: LowRankMatrix) -> Floa
     return np.sqrt(sums)
 
 
+def _extended_loss(objective: Objective, X: Matrix, W: LowRankMatrix) -> float:
+    """Return the loss of coefficients in factors, from scores in extended precision."""
+    left, right = (factor.astype(np.longdouble) for factor in W)
+    m = X.shape[1]
+    total = 0.0
+    for part, Y, weights in objective.row_blocks():
+        left_scores = X[part].astype(np.longdouble) @ left[:m] + left[m:].sum(axis=0)
+        F = np.asarray(left_scores @ right.T, dtype=np.float64)
+        total += objective.loss.value(Y, F, weights)
+    return total
+
+
 def _score_rows(X: Matrix, W: Any, part: slice) -> FloatArray:
     """Return the scores of some rows, by coefficients as an array or as a sparse matrix."""
     if not issparse(W):
@@ -135,7 +152,7 @@ def _score_rows(X: Matrix, W: Any, part: slice) -> FloatArray:
 
 
 def factor_bound(
-    objective: Objective, X: Matrix, norms: FloatArray, dual_scores: FloatArray | LowRankMatrix, right: FloatArray
+    objective: Objective, X: Matrix, norms: FloatArray, dual_scores: LowRankMatrix, right: FloatArray
 ) -> float:
     """Return a lower bound on the optimum of a linear problem. Rounding cannot have raised it.
 
@@ -145,7 +162,7 @@ def factor_bound(
     X : array or CSR matrix (n_samples, n_features)
     norms : array (n_columns,)
         Norms of the columns of X, and of the column of ones.
-    dual_scores : array or LowRankMatrix (n_samples, n_labels)
+    dual_scores : LowRankMatrix (n_samples, n_labels)
         Scores at which the loss gradient R is computed.
     right : array (n_labels, rank)
         Right factor, whose columns span the right singular vectors of N. Better ones give a larger bound.
@@ -156,48 +173,57 @@ def factor_bound(
     """
     ridge = objective.ridge.weight * float(objective.ridge.row_weights)
     nuclear = objective.nuclear.weight
-    dual, _, largest = measure_pull(objective, X, norms, dual_scores)
+    dual, square, largest = measure_pull(objective, X, norms, dual_scores)
     loss = dual.loss
     if loss.value <= 0 or not (ridge or nuclear):
         return 0.0
     if not nuclear:
         theta = best_theta(loss, largest / (2 * ridge))
         return max(0.0, loss_bound(loss, theta, n_terms=objective.Y.size) - theta**2 * (largest / (2 * ridge)))
-    s, stretch = _project_pull(objective, X, norms, dual_scores, right, dual)
+    s, error, cross, cross_error, stretch = _project_pull(objective, X, norms, dual_scores, right, dual)
+    unit = PRODUCT_ROUNDING * np.sqrt(len(norms) * objective.Y.shape[1])
     if not ridge:
         # The other singular values are at least those of the projection. So the largest one is at most the rest.
-        rest = largest - float(np.sum((s[1:] / stretch) ** 2))
-        size = np.sqrt(max(rest, 0.0) + PRODUCT_ROUNDING * np.sqrt(objective.Y.size + len(norms)) * largest)
-        theta = best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
+        rest = largest * (1 + unit) - float(np.sum((s[1:] / stretch) ** 2))
+        theta = best_theta(loss, limit=nuclear / np.sqrt(rest) if rest > 0 else np.inf)
         return max(0.0, loss_bound(loss, theta, n_terms=objective.Y.size))
-    rest = max(largest - float(s @ s), 0.0)
-    quadratic = loss.quadratic + rest / (2 * ridge)
-    _, theta = rows.clipped_dual_maximum(s, loss.linear, quadratic, loss.reach, ridge, nuclear)
+    # Bounds on the squared norm of E from above and from below. The sum of (|G| - blur)^2 is at least the
+    # difference of twice the square and of the largest square.
+    known = float(np.sum((s / stretch) ** 2)) + (max(cross - cross_error, 0.0) / stretch) ** 2
+    rest = max(largest * (1 + unit) - known, 0.0)
+    known = float(np.sum((s + 2 * error) ** 2)) + (cross + cross_error) ** 2
+    least_rest = max(2 * square - largest * (1 + unit) - known, 0.0)
+    quadratic = loss.quadratic + cross**2 / (2 * ridge)
+    sigma = np.append(s, np.sqrt(rest))
+    _, theta = rows.clipped_dual_maximum(sigma, loss.linear, quadratic, loss.reach, ridge, nuclear)
     c = np.minimum(theta * s / stretch**2, nuclear / stretch)
-    sums = theta**2 * largest, 2 * theta * float(c @ s), stretch**2 * float(c @ c)
-    distance = sums[0] - sums[1] + sums[2]
-    distance += PRODUCT_ROUNDING * np.sqrt(len(norms) * objective.Y.shape[1]) * sum(sums)
+    t = min(theta, nuclear / (stretch * np.sqrt(rest))) if rest > 0 else theta
+    sums = theta**2 * largest, 2 * theta * float(c @ s + t * least_rest), stretch**2 * float(c @ c + t**2 * rest)
+    distance = sums[0] - sums[1] + sums[2] + unit * sum(sums)
     return max(0.0, loss_bound(loss, theta, n_terms=objective.Y.size) - max(distance, 0.0) / (2 * ridge))
 
 
 def _project_pull(
-    objective: Objective, X: Matrix, norms: FloatArray, dual_scores: Any, right: FloatArray, dual: DualPoint
-) -> tuple[FloatArray, float]:
-    """Return the singular values of Z'R in the span of a right factor, in descending order.
+    objective: Objective, X: Matrix, norms: FloatArray, dual_scores: LowRankMatrix, right: FloatArray, dual: DualPoint
+) -> tuple[FloatArray, float, float, float, float]:
+    """Return the products of M with P and Q, and bounds on their rounding errors.
 
-    They are lowered by bounds on their rounding errors, to 0 at least. The second result is an upper bound on
-    the product of the norms of the two bases, which are orthonormal up to rounding.
+    Returns
+    -------
+    s : array (rank,)
+        Singular values of MQ, lowered by the bound on their rounding errors, to 0 at least.
+    error : float
+        Bound on the rounding errors of the singular values.
+    cross, cross_error : float
+        Norm of P'M(I - QQ'), and a bound on its rounding error.
+    stretch : float
+        Upper bound on the product of the norms of P and Q, which are orthonormal up to rounding.
     """
-    scores_of = dual_scores if isinstance(dual_scores, LowRankMatrix) else dual_scores.__getitem__
-    Q = np.linalg.qr(right)[0]
-    RQ = np.empty((X.shape[0], Q.shape[1]))
-    for part, _, _, _, R in objective.evaluate_rows(scores_of):
-        RQ[part] = R @ Q
-    pull = add_adjoint(X, RQ, np.zeros((len(norms), Q.shape[1])))
     constant = objective.design.constant
-    if constant != 1.0:
-        pull[-1] *= constant
-        norms = last_row_times(norms, constant)
+    Q = np.linalg.qr(right)[0]
+    residual = objective.residual_operator(dual_scores)
+    pull = last_row_times(add_adjoint(X, residual @ Q, np.zeros((len(norms), Q.shape[1]))), constant)
+    norms = last_row_times(norms, constant)
     P, s, turn = np.linalg.svd(pull, full_matrices=False)
     Q = Q @ turn.T
     stretch = 1.0
@@ -206,6 +232,11 @@ def _project_pull(
         stretch *= float(np.sqrt(1 + np.linalg.norm(basis.T @ basis - np.eye(len(s))) + unit))
     # Rounding errors of R, of R Q, of its product with X', and of the decomposition.
     in_labels = dual.blur + PRODUCT_ROUNDING * np.sqrt(len(Q)) * dual.sizes
-    products = np.linalg.norm(norms) * np.linalg.norm(in_labels @ np.abs(Q))
-    errors = products + PRODUCT_ROUNDING * np.sqrt(pull.size) * s.max(initial=0.0)
-    return np.maximum(s - errors, 0.0), stretch
+    rounding = PRODUCT_ROUNDING * np.sqrt(pull.size) * s.max(initial=0.0)
+    error = np.linalg.norm(norms) * np.linalg.norm(in_labels @ np.abs(Q)) + rounding
+    across = residual.T @ scores(X, last_row_times(P, constant))
+    across -= Q @ (Q.T @ across)
+    # The product with X has as many terms as X has columns.
+    in_labels = dual.blur + PRODUCT_ROUNDING * np.sqrt(len(norms)) * dual.sizes
+    cross_error = np.linalg.norm(norms @ np.abs(P)) * np.linalg.norm(in_labels) + rounding
+    return np.maximum(s - error, 0.0), float(error), float(np.linalg.norm(across)), float(cross_error), stretch

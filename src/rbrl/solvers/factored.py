@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.checks import check_number
 from rbrl._common.linalg import EXACT_BELOW, leading_singular
-from rbrl._common.low_rank import LowRankMatrix, balance, split
+from rbrl._common.low_rank import LowRankMatrix, balance, make_operator, split
 from rbrl._common.typing import FloatArray
 from rbrl.losses import Terms
 from rbrl.losses.base import sum_terms
@@ -136,7 +136,7 @@ class FactorsInBlocks(Factors):
                 n_seen += len(Y)
         self.hessian = self.hessian * (len(objective.Y) / max(n_seen, 1))
         self._pulls = pull_U, pull_V
-        return sum_terms(terms), residual_operator(objective, self.scores)
+        return sum_terms(terms), objective.residual_operator(self.scores)
 
     @staticmethod
     def make_space(objective: Objective, scores_U: Any) -> FloatArray:
@@ -152,7 +152,7 @@ class FactorsInBlocks(Factors):
         """Return the gradient of loss and ridge with respect to the weights: (n_columns, n_labels)."""
         design = objective.design
         weighted_U = objective.ridge.weight * self._weighted_U
-        return _operator(
+        return make_operator(
             objective.shape,
             lambda Q: design.adjoint(self.residual @ Q) + weighted_U @ (self.V.T @ Q),
             lambda P: self.residual.T @ design.scores(P) + self.V @ (weighted_U.T @ P),
@@ -168,46 +168,12 @@ class FactorsInBlocks(Factors):
         design = objective.design
         zero = cls(objective, np.zeros((n_columns, 0)), np.zeros((n_labels, 0)), np.zeros((design.shape[0], 0)))
         inverse = -zero.mean_model(objective).row_inverse()[:, None]
-        minimiser = _operator(
+        minimiser = make_operator(
             objective.shape,
             lambda Q: inverse * design.adjoint(zero.residual @ Q),
             lambda P: zero.residual.T @ design.scores(inverse * P),
         )
         return split(minimiser, most=rank)
-
-
-def residual_operator(objective: Objective, scores: LowRankMatrix) -> LinearOperator:
-    """Return the gradient of the loss in the scores as an operator (n_samples, n_labels), computed in blocks of rows.
-
-    Parameters
-    ----------
-    objective : Objective
-    scores : LowRankMatrix (n_samples, n_labels)
-
-    Returns
-    -------
-    LinearOperator
-    """
-
-    def product(Q: FloatArray) -> FloatArray:
-        out = np.empty((len(objective.Y), Q.shape[1]))
-        for rows, _, _, _, R in objective.evaluate_rows(scores):
-            out[rows] = R @ Q
-        return out
-
-    def transposed_product(S: FloatArray) -> FloatArray:
-        out = np.zeros((objective.Y.shape[1], S.shape[1]))
-        for rows, _, _, _, R in objective.evaluate_rows(scores):
-            out += R.T @ S[rows]
-        return out
-
-    return _operator(objective.Y.shape, product, transposed_product)
-
-
-def _operator(shape: tuple[int, int], product: Any, transposed_product: Any) -> LinearOperator:
-    """Return a linear operator with products for matrices."""
-    functions = {"matvec": product, "rmatvec": transposed_product}
-    return LinearOperator(shape, **functions, matmat=product, rmatmat=transposed_product, dtype=np.float64)
 
 
 def descend(

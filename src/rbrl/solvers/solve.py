@@ -199,6 +199,8 @@ class Certifier:
         Type of the stored coefficients.
     evaluations : float, default=1.0
         Number of evaluations that a proof costs.
+    has_intercept : bool, default=False
+        Whether the last coefficients are the intercepts, which are stored as numbers beside the factors.
 
     Examples
     --------
@@ -219,6 +221,7 @@ class Certifier:
     prove: Callable[[Any, Any], Proof]
     dtype: np.dtype[Any]
     evaluations: float = 1.0
+    has_intercept: bool = False
 
     def certify(self, objective: Objective, result: SolverResult) -> Solution:
         """Return the coefficients of a solver's result, with their proof.
@@ -262,6 +265,12 @@ class Certifier:
             for _, Y, weights in objective.row_blocks(of_factors=True):
                 diagonal += objective.loss.hessian_diagonal(Y, np.zeros(Y.shape), weights).sum(axis=0)
             right[~objective.known & (diagonal == 0)] = 0.0
+        if self.has_intercept:
+            # The intercepts are rounded when they are stored. So they are a factor of their own.
+            right = np.column_stack([right, left[-1] @ right.T])
+            left = np.pad(left, ((0, 0), (0, 1)))
+            left[-1] = 0.0
+            left[-1, -1] = 1.0
         coefficients = LowRankMatrix(left, right)
         proof = self.prove(coefficients, result.scores)
         # The scores of the rows are as large as the coefficients, and can be computed from them.
