@@ -28,8 +28,6 @@ from rbrl.solvers.lbfgs import Memory
 from rbrl.solvers.line_search import SmoothedPoint, wolfe_step
 from rbrl.solvers.preconditioner import MeanModel, factor_blocks, mean_curvature, model_start, row_hessian
 
-# The Hessian, which only guides the steps, is computed from one of this number of blocks.
-HESSIAN_STRIDE = 8
 WEAK_BOUND = (
     "The lower bound of a nuclear norm is weak for weights that stay in factors: `gap_` has the gap that it proves. Set "
     "max_rank to accept it, or use solver='auto'."
@@ -112,7 +110,7 @@ class FactorsInBlocks(Factors):
     residual : LinearOperator (n_samples, n_labels)
         Each product computes the scores once more.
     hessian : array (n_labels, n_labels) or (n_labels,)
-        Sum of the Hessians of the rows, or its diagonal. If there are many blocks, it is an estimate from some of them.
+        Sum of the Hessians of the rows, or its diagonal.
     """
 
     def _multiply(self) -> LowRankMatrix:
@@ -123,18 +121,14 @@ class FactorsInBlocks(Factors):
         pull_U = np.empty(self.scores_U.shape)
         pull_V = np.zeros(self.V.shape)
         self.hessian: Any = 0.0
-        n_seen = 0
-        for i, (rows, Y, weights) in enumerate(objective.row_blocks(of_factors=True)):
+        for rows, Y, weights in objective.row_blocks(of_factors=True):
             F, R = np.empty((2, *Y.shape)) if self.space is None else self.space[:, : len(Y)]
             np.dot(self.scores_U[rows], self.V.T, out=F)
             R.fill(0.0)
             terms.append(objective.loss.accumulate(Y, F, weights, 1.0, R))
             pull_U[rows] = R @ self.V
             pull_V += R.T @ self.scores_U[rows]
-            if i % HESSIAN_STRIDE == 0:
-                self.hessian = self.hessian + row_hessian(objective, Y, F, weights)
-                n_seen += len(Y)
-        self.hessian = self.hessian * (len(objective.Y) / max(n_seen, 1))
+            self.hessian = self.hessian + row_hessian(objective, Y, F, weights)
         self._pulls = pull_U, pull_V
         return sum_terms(terms), objective.residual_operator(self.scores)
 

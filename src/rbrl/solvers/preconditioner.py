@@ -53,7 +53,13 @@ class PencilSolver:
         # LAPACK is called directly: the checks of SciPy's eigh take longer than solving a small problem.
         values, basis, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)
         if failed:
-            values, basis = eigh(A, rest, driver="gvd", check_finite=False)
+            try:
+                values, basis = eigh(A, rest, driver="gvd", check_finite=False)
+            except np.linalg.LinAlgError:
+                # Entries that differ by too many orders of magnitude. Their diagonals still scale a first guess.
+                diagonal = rest.diagonal()
+                values = A.diagonal() / diagonal
+                basis = np.diag(1.0 / np.sqrt(diagonal))
         curvatures = np.multiply.outer(first, np.maximum(values, 0.0)) + 1.0
         if varies:
             along = np.einsum("ij,ij->j", basis, B @ basis)
