@@ -23,7 +23,8 @@ from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, MatrixLike
 from rbrl.estimators.coefficients import store_weights, stored_weights
 from rbrl.problem import Objective
-from rbrl.solvers.proof import Proof, prove_value
+from rbrl.solvers.factor_proof import prove_value
+from rbrl.solvers.proof import Proof
 
 FORMS = ("sparse", "factors")
 # A model is compressed over the rows of its fit. Over other rows, its objective differs by a larger share.

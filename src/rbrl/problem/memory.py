@@ -9,12 +9,16 @@ import numpy as np
 
 from rbrl._common.checks import users_level
 from rbrl._common.environment import available_bytes
+from rbrl._common.low_rank import PRODUCT_BLOCK
 from rbrl._common.typing import issparse
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem.design import LARGEST_DECOMPOSITION
 from rbrl.problem.kernel import storage_type
+from rbrl.problem.linear import DIRECTIONS
 
 BYTES_OF_DOUBLE = 8
+# Largest number of entries of R or Z'R that are in memory for the lower bound of a ridge model: 512 MB.
+LARGEST_PULL = 2**26
 # A fit that needs at most this number of bytes does not ask for the available memory: Python and the libraries that
 # this package imports take more.
 ALWAYS_AVAILABLE = 2**26
@@ -122,6 +126,59 @@ def estimate_factors(size: FitSize) -> MemoryNeeds:
     scores, weights = size.count_bytes()
     remedy = FEWER_ROWS if size.n_features <= size.n_samples else "use fewer features or labels"
     return MemoryNeeds(size, weights + scores, 6 * weights + 10 * scores, remedy)
+
+
+class FactorSize(NamedTuple):
+    """Sizes on which the memory of a model in factors depends besides the sizes of the data.
+
+    Attributes
+    ----------
+    rank : int
+        Number of columns of each factor.
+    n_steps : int
+        Number of steps that the solver remembers.
+    """
+
+    rank: int
+    n_steps: int
+
+
+def estimate_factors_in_blocks(size: FitSize, X: Any, factors: FactorSize) -> MemoryNeeds:
+    """Estimate the memory of a linear model in factors whose scores are computed in blocks of rows.
+
+    Parameters
+    ----------
+    size : FitSize
+    X : array or CSR matrix (n_samples, n_features)
+    factors : FactorSize
+
+    Returns
+    -------
+    MemoryNeeds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem.memory import FactorSize, FitSize, estimate_factors_in_blocks
+    >>> estimate_factors_in_blocks(FitSize(100, 50, 10), np.ones((100, 50)), FactorSize(rank=2, n_steps=5)).least
+    2928
+    """
+    n_columns = size.n_features + 1
+    column = BYTES_OF_DOUBLE * factors.rank
+    weights = column * (n_columns + size.n_labels)
+    # The rows with the column of ones, and the leading directions or the eigenvectors of their columns.
+    if issparse(X):
+        design = (BYTES_OF_DOUBLE + X.indices.itemsize) * X.nnz + 3 * BYTES_OF_DOUBLE * DIRECTIONS * n_columns
+    else:
+        n_vectors = min(size.n_samples, n_columns, LARGEST_DECOMPOSITION)
+        design = 2 * BYTES_OF_DOUBLE * n_columns * size.n_samples + 4 * BYTES_OF_DOUBLE * n_vectors**2
+    # The remembered steps, and the arrays of an iteration.
+    steps = (2 * factors.n_steps + 10) * weights + 6 * column * size.n_samples
+    blocks = 6 * BYTES_OF_DOUBLE * min(PRODUCT_BLOCK, size.n_samples * size.n_labels)
+    # The proof holds R or Z'R for some labels.
+    pull = BYTES_OF_DOUBLE * min(LARGEST_PULL, min(size.n_samples, n_columns) * size.n_labels)
+    remedy = "set a smaller max_rank, or use fewer features or labels"
+    return MemoryNeeds(size, 3 * weights, design + blocks + max(steps, pull + 5 * weights), remedy)
 
 
 class AscentSize(NamedTuple):

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.environment import block_size
-from rbrl._common.frames import as_dense
 from rbrl._common.linalg import gram_eigh, singular_values, squares
 from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
-from rbrl.problem.design import RowDesign, extended_scores, last_row_times, scores
+from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
 from rbrl.problem.linear import drop_empty_columns
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import (
@@ -136,72 +135,18 @@ def prove_linear(
         penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1].astype(np.float64)]
         square = float(r) * sum(map(_squared_norm, penalised))
         value = here.loss.value + 0.5 * objective.ridge.weight * square
-        return _build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
+        return build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
         dual, R = DualPoint.at(objective, dual_scores)
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended_loss, design)
     G = np.zeros(W.shape)
-    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, X, G)
+    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, lambda part, R: add_adjoint(X[part], R, G))
     # The penalties apply to the weight of the constant column, not to the intercept itself.
     norms = last_row_times(norms, constant)
     if constant != 1.0:
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
-
-
-def prove_value(objective: Objective, X: Matrix, W: Any, lower: float) -> Proof:
-    """Return the proof of a linear model in any form, with a lower bound that is known.
-
-    Parameters
-    ----------
-    objective : Objective
-        Objective over the original features.
-    X : array or CSR matrix (n_samples, n_features)
-        Original features.
-    W : array, CSR matrix or LowRankMatrix (n_columns, n_labels)
-        Coefficients as they are stored. If there is one row more than features, the last one is the
-        intercept.
-    lower : float
-        Lower bound on the optimum.
-
-    Returns
-    -------
-    Proof
-    """
-    W = W.astype(np.float64)
-    is_factored = isinstance(W, LowRankMatrix)
-    here = DualPoint.sum_rows(objective, partial(_score_rows, X, W))
-    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * (W.shape[0] - X.shape[1])))
-    n_terms = float(1 + np.diff(X.indptr).max(initial=0)) if issparse(X) else float(W.shape[0])
-    if is_factored:
-        # The scores have the rounding errors of two products.
-        n_terms = (np.sqrt(n_terms) + np.sqrt(W.rank)) ** 2
-    # The penalties apply to the weight of the constant column, not to the intercept itself.
-    scales = np.ones((W.shape[0], 1))
-    scales[X.shape[1] :] = 1 / objective.design.constant
-    if is_factored:
-        B = LowRankMatrix(scales * W.left, W.right)
-        square = float(np.sum((B.left.T @ B.left) * (B.right.T @ B.right)))
-        sigma = B.singular_values() if objective.nuclear.weight else None
-    else:
-        B = W.multiply(scales).tocsr() if issparse(W) else scales * W
-        square = float(B.data @ B.data if issparse(B) else np.vdot(B, B))
-        sigma = singular_values(as_dense(B)) if objective.nuclear.weight else None
-    value = here.loss.value + 0.5 * objective.ridge.weight * float(objective.ridge.row_weights) * square
-    if sigma is not None:
-        value += objective.nuclear.weight * float(sigma.sum())
-    return _build_proof(objective, here, norms, W, value, sigma, lower, None, (n_terms, None))
-
-
-def _score_rows(X: Matrix, W: Any, part: slice) -> FloatArray:
-    """Return the scores of some rows, by coefficients in any form that :func:`prove_value` accepts."""
-    if isinstance(W, LowRankMatrix):
-        return np.asarray(scores(X, W.left, part) @ W.right.T)
-    if not issparse(W):
-        return scores(X, W, part)
-    F = as_dense(X[part].astype(np.float64, copy=False) @ W[: X.shape[1]])
-    return F + as_dense(W[X.shape[1] :]) if W.shape[0] > X.shape[1] else F
 
 
 def _squared_norm(W: FloatArray) -> float:
@@ -290,7 +235,7 @@ def prove_sums(
     for dual, G in duals:
         terms = objective, B, dual.loss, G, Blur(scales, dual.blur)
         bounds.append(_quick_bound(*terms, value) if has_quick_bound else lower_bound(*terms))
-    return _build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
+    return build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
 
 
 def _quick_bound(
@@ -425,10 +370,10 @@ def _kernel_proof(
     rounding = None if K is None else (len(A), partial(_sum_sizes, K, A))
     extended_loss = None if K is None else compute_extended_loss
     value = here.loss.value + ridge * square + objective.nuclear.weight * float(sigma.sum())
-    return _build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
+    return build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
 
 
-def _build_proof(
+def build_proof(
     objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, value: float, sigma: FloatArray | None,
     bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
     pull: float | FloatArray = 0.0,
