@@ -31,8 +31,8 @@ FORMS = ("sparse", "factors")
 SAME_OBJECTIVE = 1e-6
 # The search for a threshold ends at a rise of at least this share of the largest permitted rise.
 CLOSE_ENOUGH = 0.9
-# Largest number of thresholds that are tried after the first one with a permitted rise.
-MAX_TRIALS = 4
+# Number of thresholds that are tried, unless none of them has a permitted rise.
+MAX_TRIALS = 6
 # Number of columns of the first factors that are tried.
 FIRST_RANK = 16
 # Number of thresholds in each octave of importance.
@@ -185,24 +185,28 @@ class Compression:
         """Return the weights above the largest importance that is found to be permitted, as a CSR matrix."""
         scales = np.sqrt(squares(self.X.astype(np.float64, copy=False)) + self.objective.ridge.weight)
         ranked = RankedWeights(W, scales)
-        target = self.tol * value
         best = ranked.keep(0.0)
+        # Predicted rises: the largest one that was permitted, the next one, and the smallest one that was not.
+        low, target, high = 0.0, self.tol * value, np.inf
         n_trials = 0
-        while target > 0 and n_trials < MAX_TRIALS:
+        while n_trials < MAX_TRIALS or not low:
             threshold = ranked.find_threshold(target)
             if threshold == 0:
                 break
             candidate = ranked.keep(threshold)
             rise = max(self.value(candidate) / value - 1, 0.0)
+            n_trials += 1
             if rise <= self.tol:
-                if candidate.nnz <= best.nnz:
-                    best = candidate
+                low = target
+                best = candidate
                 if rise >= CLOSE_ENOUGH * self.tol:
                     break
-                n_trials += 1
+            else:
+                high = target
             # The rise is nearly proportional to its prediction. A small surplus keeps it permitted.
-            factor = (0.5 + 0.5 * CLOSE_ENOUGH) * self.tol / max(rise, 1e-3 * self.tol)
-            target *= factor if rise <= self.tol else min(factor, 0.5)
+            target *= (0.5 + 0.5 * CLOSE_ENOUGH) * self.tol / max(rise, 1e-3 * self.tol)
+            if not low < target < high:
+                target = np.sqrt(low * high) if low else 0.5 * high
         return best
 
     def _truncate(self, W: Any, value: float) -> LowRankMatrix:
