@@ -1,0 +1,134 @@
+"""Wrong commands: one message names the object, the rule, the value received and the way out, in terms of the shell."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbrl import BRLClassifier, save
+from rbrl.datasets import load_file
+
+LABELS = "--labels sea,sun"
+# Words of the Python library that a message at the shell must not have.
+PYTHON_TERMS = re.compile(
+    r"Traceback|StandardScaler|make_pipeline|SimpleImputer|load_file|open_shards|Classifier\b|parameter of [A-Z]|"
+    r"\b(labels|ignore|positive|data_home|first_feature|first_label|first_line|format|X|y|Y)="
+)
+# Each command, and the fragments that its message must have: object, rule, value and way out.
+WRONG_COMMANDS = [
+    # Options
+    (f"fit data.csv --label sea,sun -o new.rbrl", ["--label", "No such option", "--labels"]),
+    (f"evaluate m.rbrl data.csv --metrics hamming_loss", ["--metrics", "No such option", "--metric"]),
+    ("fti yeast -o new.rbrl", ["fti", "No such command", "fit"]),
+    ("fit yeast", ["--output", "Missing option"]),
+    ("fit yeast -o new.rbrl --calibrate sigmod", ["--calibrate", "sigmod", "sigmoid", "isotonic"]),
+    ("predict m.rbrl data.csv --write probabilitis", ["--write", "probabilitis", "probabilities"]),
+    ("predict m.rbrl data.csv --top three", ["--top", "three", "integer"]),
+    ("predict m.rbrl data.csv --block-size -5", ["--block-size", "-5", "0"]),
+    ("predict m.rbrl data.csv --top 2 --write scores", ["--top", "--write", "scores", "leave out"]),
+    ("compare -d data.csv -m br -j 0 " + LABELS, ["--jobs", ">= 1", "-1", "Got 0"]),
+    ("compare", ["plan", "--dataset", "--method"]),
+    ("report run --formats pdf", ["--formats", "csv", "pdf"]),
+    # Names
+    ("fit yeast -m rbl -o new.rbrl", ["--method", "'rbl'", "Did you mean 'rbrl'", "ml-knn"]),
+    ("fit yeast -m rank_svm -o new.rbrl", ["--method", "'rank_svm'", "Did you mean 'rank-svm'"]),
+    ("compare -d data.csv -m rbl " + LABELS, ["'rbl'", "Did you mean 'rbrl'", "ml-knn"]),
+    ("evaluate m.rbrl data.csv --metric rankng_loss", ["--metric", "'rankng_loss'", "Did you mean 'ranking_loss'"]),
+    ("fit yaest -o new.rbrl", ["'yaest'", "Did you mean 'yeast'"]),
+    ("data show yaest", ["'yaest'", "Did you mean 'yeast'"]),
+    ("data fetch yaest", ["'yaest'", "Did you mean 'yeast'"]),
+    ("compare -d yaest -m br", ["'yaest'", "Did you mean 'yeast'"]),
+    ("fit yeast --set rigde=1 -o new.rbrl", ["--set", "rigde", "Did you mean 'ridge'", "nuclear"]),
+    ("fit yeast --set ridge -o new.rbrl", ["--set", "NAME=VALUE", "'ridge'"]),
+    ("fit yeast --set ridge=abc -o new.rbrl", ["--set ridge", "number", "'abc'"]),
+    ("fit yeast --set nuclear=-1 -o new.rbrl", ["--set nuclear", ">= 0", "-1"]),
+    ("fit yeast --set kernel=rbff -o new.rbrl", ["--set kernel", "'rbff'", "'rbf'"]),
+    # Label columns
+    ("fit data.csv -o new.rbrl", ["data.csv", "--labels", "sea"]),
+    ("compare -d data.csv -m br", ["data.csv", "--labels", "sea"]),
+    ("fit data.csv --labels sea,snu -o new.rbrl", ["data.csv", "--labels", "'snu'", "Did you mean 'sun'"]),
+    ("fit data.csv --labels 9 -o new.rbrl", ["data.csv", "--labels", "9", "5 columns"]),
+    ("fit data.csv --labels sea,sea -o new.rbrl", ["data.csv", "--labels", "'sea'", "twice"]),
+    ("fit data.csv --labels none.xml -o new.rbrl", ["none.xml", "--labels", "no such file"]),
+    ("fit ja.csv --labels sea,sun -o new.rbrl", ["ja.csv", "'sea'", "--positive 'ja'"]),
+    ("fit yeast --labels 3 -o new.rbrl", ["--labels", "goes with a file", "'yeast'"]),
+    ("evaluate m.rbrl unlabelled.csv", ["unlabelled.csv", "labels", "sea"]),
+    # Files
+    ("fit dta.csv --labels sea,sun -o new.rbrl", ["no such file", "dta.csv", "Did you mean 'data.csv'"]),
+    ("fit fake.arff --labels sea,sun -o new.rbrl", ["fake.arff", "ARFF", "x0,x1,x2,sea,sun", ".csv"]),
+    ("fit empty.csv --labels sea,sun -o new.rbrl", ["empty.csv", "empty"]),
+    ("fit header.csv --labels sea,sun -o new.rbrl", ["header.csv", "no rows"]),
+    ("fit words.csv --labels sea,sun -o new.rbrl", ["words.csv", "'city'", "'Rome'", "--ignore 'city'"]),
+    ("fit gaps.csv --labels sea,sun -o new.rbrl", ["gaps.csv", "'x1'", "missing", "--ignore 'x1'"]),
+    ("fit other.npz -o new.rbrl", ["other.npz", "'weights'", "X"]),
+    ("predict m.rbrl other.csv", ["other.csv", "'x2'", "features"]),
+    ("predict data.csv m.rbrl", ["data.csv", "not a model file", "rbrl predict MODEL DATA"]),
+    ("predict none.rbrl data.csv", ["no such model file", "none.rbrl", "rbrl fit"]),
+    ("evaluate m.rbrl folder", ["folder", "is a folder", "file"]),
+    ("fit folder -o new.rbrl", ["folder", "no data files", "*.npz"]),
+    ("predict folder data.csv", ["folder", "is a folder", "model file"]),
+    ("fit data.parquet --labels sea,sun -o new.rbrl", ["pyarrow", "not installed", 'pip install "rbrl[data]"']),
+    ("report none", ["no such folder", "none", "rbrl compare"]),
+    ("report folder", ["folder", "no comparison", "rbrl compare"]),
+    ("compare none.toml", ["none.toml", "no such"]),
+    ("compare bad.toml", ["bad.toml", "'mehtods'", "Did you mean 'methods'"]),
+    # Models and outputs
+    ("predict m.rbrl data.csv --write probabilities", ["no probabilities", "rbrl fit --calibrate"]),
+    ("fit shards --method br -o new.rbrl", ["--method", "br", "rbrl, brl or cpnl", "one file"]),
+    ("fit data.csv --labels sea,sun -o data.csv", ["data.csv", "input", "another output file"]),
+    ("predict m.rbrl data.csv -o m.rbrl", ["m.rbrl", "input", "another output file"]),
+    ("data convert data.csv data.csv --labels sea,sun", ["data.csv", "input", "another output file"]),
+    ("data convert data.csv new.foo --labels sea,sun", ["new.foo", ".npz", ".csv"]),
+    ("fit data.csv --labels sea,sun -o folder", ["folder", "is a folder", "name the model file in it"]),
+    ("fit data.csv --labels sea,sun -o none/new.rbrl", ["no such folder", "none", "create it"]),
+    ("predict m.rbrl data.csv -o none/new.csv", ["no such folder", "none", "create it"]),
+    ("fit data.csv --labels sea,sun -o readonly/new.rbrl", ["readonly", "not writable", "another folder"]),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the files of the commands."""
+    place = tmp_path_factory.mktemp("place")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((30, 3)).round(3), columns=["x0", "x1", "x2"])
+    frame = frame.assign(sea=(frame.x0 > 0).astype(int), sun=(frame.x1 > 0).astype(int))
+    frame.to_csv(place / "data.csv", index=False)
+    frame.to_csv(place / "fake.arff", index=False)
+    frame.head(0).to_csv(place / "header.csv", index=False)
+    frame.assign(city="Rome").to_csv(place / "words.csv", index=False)
+    frame.assign(x1=frame.x1.where(frame.x1 > 0)).to_csv(place / "gaps.csv", index=False)
+    frame.replace({"sea": {0: "nein", 1: "ja"}}).to_csv(place / "ja.csv", index=False)
+    frame[["x0", "x1", "sea", "sun"]].to_csv(place / "other.csv", index=False)
+    frame[["x0", "x1", "x2"]].to_csv(place / "unlabelled.csv", index=False)
+    np.savez(place / "other.npz", weights=np.eye(3))
+    (place / "empty.csv").touch()
+    (place / "data.parquet").write_bytes(b"PAR1")
+    (place / "bad.toml").write_text('datasets = ["yeast"]\nmehtods = ["br"]\n')
+    for folder in ("folder", "readonly", "shards", "run"):
+        (place / folder).mkdir()
+    (place / "readonly").chmod(0o555)
+    dataset = load_file(place / "data.csv", ["sea", "sun"])
+    np.savez(place / "shards" / "a.npz", X=dataset.X, Y=dataset.Y)
+    columns = ["x0", "x1", "x2"]
+    save(BRLClassifier().fit(frame[columns], frame[["sea", "sun"]]), place / "m.rbrl")
+    return place
+
+
+@pytest.mark.parametrize(("command", "fragments"), WRONG_COMMANDS, ids=[command for command, _ in WRONG_COMMANDS])
+def test_a_wrong_command_names_object_rule_value_and_way_out(rbrl, place, monkeypatch, command, fragments):
+    monkeypatch.chdir(place)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    answer = rbrl(*shlex.split(command))
+    message = " ".join(re.sub("[│╭╮╰╯─]", " ", answer.err).split())
+    assert answer.code == 2, message
+    assert [fragment for fragment in fragments if fragment not in message] == [], message
+    assert not PYTHON_TERMS.search(message), message
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*") if "run" not in path.parts} == {
+        path: time for path, time in before.items() if "run" not in path.parts
+    }
