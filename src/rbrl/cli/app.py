@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import rbrl
+from rbrl._common.environment import import_extra, missing_modules
 from rbrl.cli import models, sources
 from rbrl.cli.sources import argument, option, say
 
@@ -99,6 +100,7 @@ def compare(
     inputs = [Path(chosen.folder, one.file) for one in chosen.datasets if one.file] + ([plan] if plan else [])
     for output in (folder, *folder.glob("report/*")):
         sources.check_output(output, inputs)
+    _check_report_extra(f"`rbrl report {folder}`")
     results = Store(folder)
     try:
         summary = execute(
@@ -179,32 +181,52 @@ def report(
     pair = None if ablation is None else tuple(sources.split_names([ablation]))
     if pair is not None and len(pair) != 2:
         raise ValueError(f"--ablation takes two methods, separated by a comma. Got {ablation!r} instead.")
+    _check_report_extra("repeat the command")
     command = "rbrl compare plan.toml   # with the plan below"
     options = {"formats": names, "ablation": pair, "command": command}
     _write_report(Store(folder), output, json, quiet, {}, **options)
 
 
+def _check_report_extra(remedy: str) -> None:
+    """Say before a long work which parts of a report cannot be written; without pandas, refuse the work."""
+    import_extra("pandas", "report", "A table of a comparison")
+    if missing := missing_modules("report"):
+        are = "are" if len(missing) > 1 else "is"
+        say(
+            f"rbrl: {' and '.join(missing)} {are} not installed, so that tables are written, but no figures and no page. "
+            f'To get them later: pip install "rbrl[report]", then {remedy}.'
+        )
+
+
 def _write_report(store: "Store", folder: Path, json: bool, quiet: bool, facts: dict[str, Any], **options: Any) -> None:
     """Write the report of a store, and print its tables, as JSON together with some facts."""
-    from rbrl.experiments import write_report
+    from rbrl.experiments import Results, write_report
+    from rbrl.experiments.page import write_tables
     from rbrl.experiments.tables import show_tables
 
     plan = store.plan()
     if plan is None:
         raise FileNotFoundError(f"{store.path} has no comparison in it; `rbrl compare` makes one")
-    options |= {"plan": plan.to_toml(), "datasets": store.datasets(), "reliability": store.reliability()}
-    options |= {"title": plan.title} if plan.title else {}
-    report = write_report(store.rows(), folder, **options)
+    results = Results.from_rows(store.rows(), store.datasets(), store.reliability())
+    page = None
+    if missing_modules("report"):
+        kept = {name: options[name] for name in ("ablation", "formats") if name in options}
+        tables, _ = write_tables(results, folder, **kept)
+    else:
+        title = {"title": plan.title} if plan.title else {}
+        report = write_report(results, folder, plan=plan.to_toml(), **title, **options)
+        tables = report.tables
+        page = str(report.page)
     if json:
-        tables = {name: table.records() for name, table in report.tables.items()}
-        sources.show_json(facts | {"page": str(report.page), "tables": tables})
+        records = {name: table.records() for name, table in tables.items()}
+        sources.show_json(facts | {"page": page, "tables": records})
     elif not quiet:
-        friedman = report.tables["friedman"]
+        friedman = tables["friedman"]
         is_tested = friedman.frame["F_F"].notna().any()
         names = ["results", "average-ranks", *(["friedman", "pairs"] if is_tested else [])]
-        show_tables(*(report.tables[name] for name in names))
+        show_tables(*(tables[name] for name in names))
         say("" if is_tested else f"\n{friedman.note}")
-        say(f"Report: {report.page}")
+        say(f"Report: {page}" if page else f"Tables: {folder / 'tables'}")
 
 
 @app.command()
