@@ -8,7 +8,9 @@ import re
 import shlex
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,18 +19,18 @@ import typer
 import rbrl
 from rbrl._common.environment import import_extra, missing_modules
 from rbrl.cli import models, sources
-from rbrl.cli.sources import argument, option, say
+from rbrl.cli.sources import argument, option, say, whole_number
 
 if TYPE_CHECKING:
     from rbrl.experiments import Plan, Store
 
 app = typer.Typer(
-    name="rbrl", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
+    name="rbrl", cls=sources.Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 COMMANDS = (models.fit, models.predict, models.evaluate)
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=sources.Command)(command)
 app.add_typer(sources.data_app, name="data", help="List, show, download and convert data sets.")
 EXIT_INTERRUPTED = 130  # exit code of an interrupted program, by the convention of shells
 # Terms of the Python library, and what to type at a shell instead.
@@ -38,7 +40,7 @@ SHELL_OPTIONS = {
 }  # fmt: skip
 
 
-@app.command()
+@app.command(cls=sources.Command)
 def compare(
     plan: Annotated[Path | None, argument("PLAN.toml", "Plan of the comparison: data sets, methods and splits.")] = None,
     dataset: Annotated[
@@ -51,12 +53,25 @@ def compare(
     ] = None,
     split: Annotated[
         list[int] | None,
-        option("--split", "-s", min=0, help="Number of a split, from 0. Can be repeated. Default: all splits."),
+        option(
+            "--split", "-s", parser=whole_number(0), metavar="N",
+            help="Number of a split, from 0. Can be repeated. Default: all splits.",
+        ),
     ] = None,
-    splits: Annotated[int, typer.Option(min=1, help="Number of random splits, if there is no plan.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the splits, if there is no plan.")] = 0,
+    splits: Annotated[
+        int, typer.Option(parser=whole_number(1), metavar="N", help="Number of random splits, if there is no plan.")
+    ] = 10,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0), metavar="N", help="Seed of the splits, if there is no plan.")
+    ] = 0,
     store: Annotated[Path | None, option("--store", "-o", help="Folder for the results. Default: runs/PLAN.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Number of parallel runs; -1 for one per core.")] = 1,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", parser=whole_number(1, or_else=-1), metavar="N",
+            help="Number of parallel runs; -1 for one per core.",
+        ),
+    ] = 1,
     backend: Annotated[
         str | None,
         option(help="How runs are executed: serial, processes or dask. Default: serial or processes, by --jobs."),
@@ -149,7 +164,7 @@ def _make_plan(datasets: list[Any] | None, methods: list[str] | None, splits: in
     return Plan.from_dict({"datasets": datasets, "methods": {name: {} for name in methods}, "splits": splits_table})
 
 
-@app.command()
+@app.command(cls=sources.Command)
 def report(
     folder: Annotated[Path, argument("RUN", "Folder written by `rbrl compare`.")],
     output: Annotated[Path | None, option("--output", "-o", help="Folder to write to. Default: RUN/report.")] = None,
@@ -229,7 +244,7 @@ def _write_report(store: "Store", folder: Path, json: bool, quiet: bool, facts: 
         say(f"Report: {page}" if page else f"Tables: {folder / 'tables'}")
 
 
-@app.command()
+@app.command(cls=sources.Command)
 def info(json: sources.Json = False) -> None:
     """Show versions, the linear algebra library, installed extras, and whether loops are compiled.
 
@@ -266,9 +281,11 @@ def _top(
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command in the arguments; an error of the input becomes one line and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    shown = Counter[str]()
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = partial(_show_first_warning, shown)
             # Commands match columns by name before they call a model with arrays.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             app(args=arguments, prog_name="rbrl")
@@ -278,8 +295,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
         is_input_error = is_ours or isinstance(error, ValueError | OSError | ImportError | MemoryError)
         if os.environ.get("RBRL_DEBUG") or not is_input_error:
             raise
-        say(f"rbrl: {_format_error(error)}")
+        say(f"rbrl: {_name_settings(_format_error(error), arguments)}")
         raise SystemExit(2) from None
+    finally:
+        for text, count in shown.items():
+            if count > 1:
+                say(f"rbrl: {count} warnings of this command begin with {text!r}; only the first is shown.")
 
 
 def _format_error(error: Exception) -> str:
@@ -294,10 +315,23 @@ def _use_shell_terms(text: str) -> str:
     options = rf"(?<![\w-])({'|'.join(SHELL_OPTIONS)})=(['\w-]?)"
     text = re.sub(options, lambda match: f"{SHELL_OPTIONS[match[1]]} {match[2]}".rstrip(), text)
     text = text.replace("sklearn.preprocessing.StandardScaler", "--standardise")
+    text = re.sub(r"; or, in Python, [^;]*\]", "", text)
     registry = sys.modules.get("rbrl.registry")  # if it is not loaded, no classifier was used
     methods = {method.__name__: name for name, method in registry.REGISTRY.items()} if registry else {}
     return re.sub(r"\b[A-Z]\w+\b", lambda match: methods.get(match[0], match[0]), text)
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    say(f"rbrl: {_use_shell_terms(str(message))}")
+def _name_settings(text: str, arguments: Sequence[str]) -> str:
+    """Name the option --set for each parameter that was set with it."""
+    given = {re.sub("^(--set=|-s=?)", "", one).partition("=")[0].strip() for one in arguments if "=" in one}
+    rule = r"The (\w+) parameter of \S+ must"
+    return re.sub(rule, lambda match: f"--set {match[1]} must" if match[1] in given else match[0], text)
+
+
+def _show_first_warning(shown: Counter[str], message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning unless one that differs only in numbers was shown; count it by its text up to the first number."""
+    text = _use_shell_terms(str(message))
+    start = re.split(r"\s*\S*\d", text, maxsplit=1)[0]
+    shown[start] += 1
+    if shown[start] == 1:
+        say(f"rbrl: {text}")

@@ -18,6 +18,7 @@ from rbrl.cli.sources import Base, option, say
 
 if TYPE_CHECKING:
     from rbrl._common.typing import Array
+    from rbrl.metrics import Metric
 
 
 # Calibrations of scores to probabilities.
@@ -73,11 +74,7 @@ def fit(
     model = _make_model(method, parse_settings(settings), standardise, calibrate)
     file_options = sources.parse_file_options(labels, ignore, positive, index_base, label_base)
     source = sources.Source(data, data_home, file_options)
-    # An output that cannot be written is found before a long fit.
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"no such folder: {output.parent}")
-    if output.is_dir():
-        raise IsADirectoryError(f"{output} is a folder; name the model file in it")
+    sources.check_output_folder(output)
     sources.check_output(output, source.find_input_files())
     started = time.perf_counter()
     n_samples, n_labels = (_fit_shards if source.is_shards else _fit_dataset)(model, source)
@@ -115,15 +112,19 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
 
 def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrate: Calibration | None) -> Any:
     """Return a classifier with these parameters, calibrated and behind a scaler if requested."""
+    from rbrl._common.checks import suggest
     from rbrl.registry import REGISTRY
 
     if method not in REGISTRY:
-        raise ValueError(f"--method takes {', '.join(REGISTRY)}. Got {method!r} instead.")
+        raise ValueError(f"--method takes {', '.join(REGISTRY)}. Got {method!r} instead.{suggest(method, REGISTRY)}")
     model: Any = REGISTRY[method]()
     unknown = [name for name in params if name not in model.get_params()]
     if unknown:
-        known = ", ".join(sorted(model.get_params(deep=False)))
-        raise ValueError(f"{method} has the parameters {known}. Got {', '.join(unknown)} instead.")
+        known = sorted(model.get_params(deep=False))
+        meant = suggest(unknown[0], known)
+        raise ValueError(
+            f"--set takes the parameters of {method}: {', '.join(known)}. Got {', '.join(unknown)} instead.{meant}"
+        )
     model.set_params(**params)
     if calibrate:
         from rbrl.selection import CalibratedMultiLabelClassifier
@@ -144,6 +145,7 @@ def _fit_dataset(model: Any, source: sources.Source) -> tuple[int, int]:
     from rbrl.estimators.validation import store_columns
 
     dataset = source.load()
+    source.check_features(dataset.X, dataset.columns.feature_names, may_ignore=sources.is_file(source.data))
     if hasattr(model, "steps") and sparse.issparse(dataset.X):
         model.set_params(standardscaler__with_mean=False)  # centring would make the data dense
     model.fit(dataset.X, dataset.Y)
@@ -174,10 +176,12 @@ def predict(
         Answer, typer.Option(help="0/1 for each label, the names of the relevant labels, scores, or probabilities.")
     ] = Answer.labels,
     top: Annotated[
-        int | None, option(min=1, help="Write the N best labels of each row with their scores.", metavar="N")
+        int | None,
+        option(parser=sources.whole_number(1), help="Write the N best labels of each row with their scores.", metavar="N"),
     ] = None,
     block_size: Annotated[
-        int, typer.Option(min=0, help="Number of rows in memory at a time; 0 for all rows.")
+        int,
+        typer.Option(parser=sources.whole_number(0), help="Number of rows in memory at a time; 0 for all rows.", metavar="N"),
     ] = 4096,
     labels: sources.Labels = None, ignore: sources.Ignore = None, index_base: sources.IndexBase = Base.auto,
     data_home: sources.DataHome = None, quiet: sources.Quiet = False,
@@ -197,18 +201,21 @@ def predict(
     """
     from rbrl._common.texts import escape_formula
     from rbrl.datasets.formats import create_text
+    from rbrl.estimators.validation import get_columns
 
     if top and write is not Answer.labels:
         raise ValueError(f"--top writes names and scores; leave out --write {write}.")
     options = sources.parse_file_options(labels, ignore, None, index_base)
     source = sources.Source(data, data_home, options)
     if output:
+        sources.check_output_folder(output)
         sources.check_output(output, [model, *source.find_input_files()])
     fitted = _load_model(model)
     n_rows = 0
     with create_text(output) if output else nullcontext(sys.stdout) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         for X in source.read_blocks(fitted, block_size):
+            source.check_features(X, get_columns(fitted).feature_names, may_ignore=False)
             answers = _predict_rows(fitted, X, Answer.scores if top else write)
             names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
@@ -221,10 +228,17 @@ def predict(
 
 def _load_model(path: Path) -> Any:
     """Return the model in a file of any size."""
+    from rbrl.datasets.files import FORMAT_OF_ENDING, file_ending
     from rbrl.persistence import load
 
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name the model file in it.")
     if not path.is_file():
-        raise FileNotFoundError(f"no such model file: {path}")
+        raise FileNotFoundError(f"no such model file: {path}; `rbrl fit DATA -o {path}` writes one.")
+    if file_ending(path) in FORMAT_OF_ENDING:
+        with path.open("rb") as stream:
+            if not stream.read(5) == b"rbrl ":
+                raise ValueError(f"{path} is a data file and not a model file: name the model first, `rbrl predict MODEL DATA`.")
     # The user chose the file and knows its size; the content is never larger than the file.
     return load(path, max_bytes=sys.maxsize)
 
@@ -298,13 +312,15 @@ def evaluate(
     import pandas as pd
 
     from rbrl.experiments.tables import Table, heading, number, show_tables, word
-    from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
+    from rbrl.metrics import CONVENTIONS, PAPER_METRICS
     from rbrl.selection.grid_search import Predictions
 
-    metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
+    metrics = [_find_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = _load_model(model)
     options = sources.parse_file_options(labels, ignore, positive, index_base, label_base)
-    dataset = sources.Source(data, data_home, options).load(fitted)
+    source = sources.Source(data, data_home, options)
+    dataset = source.load(fitted)
+    source.check_features(dataset.X, dataset.columns.feature_names, may_ignore=False)
     predicted = (_predict_rows(fitted, dataset.X, Answer.labels) > 0).astype(np.int8)
     needs = {one.needs for one in metrics} & {Answer.scores, Answer.probabilities}
     others: dict[str, Any] = {kind: _predict_rows(fitted, dataset.X, Answer(kind)) for kind in needs}
@@ -315,3 +331,13 @@ def evaluate(
     rows = tuple((word(heading(one)), number(values[one.name], 4)) for one in metrics)
     title = f"{dataset.name}: {dataset.n_samples} samples, {dataset.n_labels} labels"
     show_tables(Table("evaluation", title, ("Metric", "Value"), rows, pd.DataFrame([values])))
+
+
+def _find_metric(name: str) -> "Metric":
+    """Return the metric with a name; an error names the option."""
+    from rbrl.metrics import get_metric
+
+    try:
+        return get_metric(name)
+    except ValueError as error:
+        raise ValueError(str(error).replace("A metric", "--metric", 1)) from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 
+from rbrl._common.checks import suggest
 from rbrl._common.typing import LabelNames, MatrixLike
 from rbrl.metrics import labels, probabilities, ranking
 from rbrl.metrics.inputs import CONVENTIONS, MISSING, Classifier, common_names, probabilities_of, scores_of
@@ -222,7 +223,9 @@ def get_metric(metric: str | Metric) -> Metric:
             return known
     if match := re.fullmatch(rf"({'|'.join(_AT_K)})_at_([1-9][0-9]*)", str(metric)):
         return _metric_at_k(match[1], int(match[2]))
-    raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
+    raise ValueError(
+        f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.{suggest(metric, METRICS)}"
+    )
 
 
 @overload
