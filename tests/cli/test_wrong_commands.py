@@ -22,8 +22,8 @@ PYTHON_TERMS = re.compile(
 # Each command, and the fragments that its message must have: object, rule, value and way out.
 WRONG_COMMANDS = [
     # Options
-    (f"fit data.csv --label sea,sun -o new.rbrl", ["--label", "No such option", "--labels"]),
-    (f"evaluate m.rbrl data.csv --metrics hamming_loss", ["--metrics", "No such option", "--metric"]),
+    ("fit data.csv --label sea,sun -o new.rbrl", ["--label", "No such option", "--labels"]),
+    ("evaluate m.rbrl data.csv --metrics hamming_loss", ["--metrics", "No such option", "--metric"]),
     ("fti yeast -o new.rbrl", ["fti", "No such command", "fit"]),
     ("fit yeast", ["--output", "Missing option"]),
     ("fit yeast -o new.rbrl --calibrate sigmod", ["--calibrate", "sigmod", "sigmoid", "isotonic"]),

@@ -228,8 +228,8 @@ def _write_report(store: "Store", folder: Path, json: bool, quiet: bool, facts: 
         kept = {name: options[name] for name in ("ablation", "formats") if name in options}
         tables, _ = write_tables(results, folder, **kept)
     else:
-        title = {"title": plan.title} if plan.title else {}
-        report = write_report(results, folder, plan=plan.to_toml(), **title, **options)
+        options |= {"plan": plan.to_toml()} | ({"title": plan.title} if plan.title else {})
+        report = write_report(results, folder, **options)
         tables = report.tables
         page = str(report.page)
     if json:

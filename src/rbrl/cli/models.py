@@ -3,6 +3,7 @@
 import ast
 import csv
 import json as json_format
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -17,7 +18,10 @@ from rbrl.cli import sources
 from rbrl.cli.sources import Base, option, say
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rbrl._common.typing import Array
+    from rbrl.experiments.tables import Table
     from rbrl.metrics import Metric
 
 
@@ -177,11 +181,17 @@ def predict(
     ] = Answer.labels,
     top: Annotated[
         int | None,
-        option(parser=sources.whole_number(1), help="Write the N best labels of each row with their scores.", metavar="N"),
+        option(
+            parser=sources.whole_number(1), metavar="N",
+            help="Write the N best labels of each row with their scores.",
+        ),
     ] = None,
     block_size: Annotated[
         int,
-        typer.Option(parser=sources.whole_number(0), help="Number of rows in memory at a time; 0 for all rows.", metavar="N"),
+        typer.Option(
+            parser=sources.whole_number(0), metavar="N",
+            help="Number of rows in memory at a time; 0 for all rows.",
+        ),
     ] = 4096,
     labels: sources.Labels = None, ignore: sources.Ignore = None, index_base: sources.IndexBase = Base.auto,
     data_home: sources.DataHome = None, quiet: sources.Quiet = False,
@@ -237,8 +247,10 @@ def _load_model(path: Path) -> Any:
         raise FileNotFoundError(f"no such model file: {path}; `rbrl fit DATA -o {path}` writes one.")
     if file_ending(path) in FORMAT_OF_ENDING:
         with path.open("rb") as stream:
-            if not stream.read(5) == b"rbrl ":
-                raise ValueError(f"{path} is a data file and not a model file: name the model first, `rbrl predict MODEL DATA`.")
+            if stream.read(5) != b"rbrl ":
+                raise ValueError(
+                    f"{path} is a data file and not a model file: name the model first, `rbrl predict MODEL DATA`."
+                )
     # The user chose the file and knows its size; the content is never larger than the file.
     return load(path, max_bytes=sys.maxsize)
 
@@ -296,7 +308,31 @@ def evaluate(
     model: sources.Model, data: sources.Data,
     metric: Annotated[
         list[str] | None,
-        option(help="Metric, such as ranking_loss. Can be repeated. Default: the six metrics of the paper."),
+        option(
+            help="Metric, such as ranking_loss, precision_at_3, ndcg_at_5 or psp_at_5. Can be repeated. Default: the six "
+            "metrics of the paper.",
+        ),
+    ] = None,
+    by_frequency: Annotated[
+        bool,
+        typer.Option(
+            "--by-frequency",
+            help="Report frequent labels (head), medium labels (torso) and rare labels (tail).",
+        ),
+    ] = False,
+    top: Annotated[
+        int | None,
+        option(
+            parser=sources.whole_number(1), metavar="N",
+            help="Number of best labels of each row that --by-frequency counts. Default: 5.",
+        ),
+    ] = None,
+    train: Annotated[
+        str | None,
+        option(
+            metavar="DATA",
+            help="Training data of the model: --by-frequency and psp_at_k need the frequencies of its labels.",
+        ),
     ] = None,
     labels: sources.Labels = None, positive: sources.Positive = None, ignore: sources.Ignore = None,
     index_base: sources.IndexBase = Base.auto, label_base: sources.LabelBase = Base.auto,
@@ -306,38 +342,84 @@ def evaluate(
 
     The columns of DATA are matched by name with those of the model.
 
-    Example: `rbrl evaluate yeast.rbrl test.arff --metric ranking_loss --metric f1_macro`
+    Examples:
+
+    `rbrl evaluate yeast.rbrl test.arff --metric ranking_loss --metric f1_macro`
+
+    `rbrl evaluate tags.rbrl test.svm --metric precision_at_3 --metric psp_at_3 --by-frequency --train train.svm`
     """
     import numpy as np
     import pandas as pd
 
     from rbrl.experiments.tables import Table, heading, number, show_tables, word
-    from rbrl.metrics import CONVENTIONS, PAPER_METRICS
+    from rbrl.metrics import CONVENTIONS, PAPER_METRICS, frequency_report
     from rbrl.selection.grid_search import Predictions
 
-    metrics = [_find_metric(name) for name in metric] if metric else list(PAPER_METRICS)
-    fitted = _load_model(model)
+    _check_frequency_options(by_frequency, top, train)
     options = sources.parse_file_options(labels, ignore, positive, index_base, label_base)
+    fitted = None
+    Y_train = None
+    if train is not None:
+        fitted = _load_model(model)
+        Y_train = sources.Source(train, data_home, options).load(fitted).Y
+    metrics = _find_metrics(metric, Y_train) if metric else list(PAPER_METRICS)
+    fitted = fitted or _load_model(model)
     source = sources.Source(data, data_home, options)
     dataset = source.load(fitted)
     source.check_features(dataset.X, dataset.columns.feature_names, may_ignore=False)
     predicted = (_predict_rows(fitted, dataset.X, Answer.labels) > 0).astype(np.int8)
-    needs = {one.needs for one in metrics} & {Answer.scores, Answer.probabilities}
+    needed = {str(one.needs) for one in metrics} | ({"scores"} if by_frequency else set())
+    needs = needed & {Answer.scores, Answer.probabilities}
     others: dict[str, Any] = {kind: _predict_rows(fitted, dataset.X, Answer(kind)) for kind in needs}
     values = Predictions(predicted, **others).evaluate(dataset.Y, metrics, CONVENTIONS[0])
+    more = []
+    if by_frequency:
+        k = top or 5
+        more = [_tabulate_parts(frequency_report(dataset.Y, others[Answer.scores], Y_train, k), k)]
     if json:
-        sources.show_json(values)
+        sources.show_json(values | {table.name: table.records() for table in more})
         return
     rows = tuple((word(heading(one)), number(values[one.name], 4)) for one in metrics)
     title = f"{dataset.name}: {dataset.n_samples} samples, {dataset.n_labels} labels"
-    show_tables(Table("evaluation", title, ("Metric", "Value"), rows, pd.DataFrame([values])))
+    show_tables(Table("evaluation", title, ("Metric", "Value"), rows, pd.DataFrame([values])), *more)
 
 
-def _find_metric(name: str) -> "Metric":
-    """Return the metric with a name; an error names the option."""
-    from rbrl.metrics import get_metric
+def _check_frequency_options(by_frequency: bool, top: int | None, train: str | None) -> None:
+    """Refuse options of the report of frequent and rare labels that lack another option."""
+    if by_frequency and train is None:
+        raise ValueError(
+            "--by-frequency needs the frequencies of the labels: name the training data with --train DATA."
+        )
+    if top is not None and not by_frequency:
+        raise ValueError(
+            f"--top goes with --by-frequency. Got --top {top}; for P@{top}, use --metric precision_at_{top}."
+        )
 
+
+def _find_metrics(names: list[str], Y_train: Any) -> "list[Metric]":
+    """Return the metrics with these names, with the propensities of the training labels."""
+    from rbrl.metrics import get_metric, propensities
+
+    weights = None if Y_train is None else propensities(Y_train)
     try:
-        return get_metric(name)
+        return [get_metric(name, weights) for name in names]
     except ValueError as error:
-        raise ValueError(str(error).replace("A metric", "--metric", 1)) from None
+        text = str(error).replace("A metric", "--metric", 1)
+        remedy = ": name the training data with --train DATA."
+        raise ValueError(re.sub(r"\. Got propensities=None.*", remedy, text)) from None
+
+
+def _tabulate_parts(parts: "pd.DataFrame", k: int) -> "Table":
+    """Return the table of `rbrl.metrics.frequency_report`."""
+    from rbrl.experiments.tables import Table, number, word
+
+    columns = ("Part", "Labels", "Lowest", "Highest", "Relevant", f"P@{k} ↑", f"Found at {k} ↑")
+    digits = (0, 0, 0, 0, 4, 4)
+    rows = tuple(
+        (word(part), *(number(value, n) for value, n in zip(values, digits)))
+        for part, values in zip(parts.index, parts.to_numpy())
+    )
+    note = f"Frequencies are those of the training data. The values of P@{k} of the parts add up to P@{k}."
+    frame = parts.rename(columns=lambda name: name.replace("_at_k", f"_at_{k}"))
+    frame = frame.rename_axis("part").reset_index()
+    return Table("by_frequency", "Frequent and rare labels", columns, rows, frame, n_foot=1, note=note)

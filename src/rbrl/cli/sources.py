@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rbrl.datasets import Dataset
 
 
-
-
 def argument(metavar: str, help: str, **options: Any) -> Any:
     """Return a positional argument whose default, if it has one, is in its help text."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, **options)
@@ -197,13 +195,14 @@ class Source:
         import numpy as np
         from scipy import sparse
 
-        values = X.data if sparse.issparse(X) else X
+        values: Any = X.data if sparse.issparse(X) else X
         if np.isfinite(values.sum()):  # needs no further memory
             return
         entries = np.nonzero(~np.isfinite(values))
         if not len(entries[0]):
             return
-        place = int((X.tocoo().col[entries[0]] if sparse.issparse(X) else entries[1]).min())
+        columns = sparse.coo_array(X).col[entries[0]] if sparse.issparse(X) else entries[1]
+        place = int(columns.min())
         name = str(place + 1) if names is None else repr(str(names[place]))
         remedy = f", or leave the column out with --ignore {name}" if may_ignore and names is not None else ""
         raise ValueError(f"{self.data}: the feature {name} has missing or infinite values: fill them in{remedy}.")

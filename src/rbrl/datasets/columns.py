@@ -179,8 +179,8 @@ def find_label_columns(
     if labels is None:
         raise format_error(
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
-            "into the same folder, or pass labels= (names, n for the first n columns, -n for the last); its last columns are "
-            f"{', '.join(map(quote, names[-3:]))}{_name_missing_labels(names, model_labels)}"
+            "into the same folder, or pass labels= (names, n for the first n columns, -n for the last); "
+            f"its last columns are {', '.join(map(quote, names[-3:]))}{_name_missing_labels(names, model_labels)}"
         )
     if isinstance(labels, Integral | int):
         count = int(labels)
@@ -287,7 +287,9 @@ def _find_labels_by_name(names: Sequence[str], wanted: Sequence[str], where: str
     n_columns, n_wanted = Counter(names), Counter(wanted)
     for label in wanted:
         if n_wanted[label] > 1:
-            raise format_error(f"the label {quote(label)} is named {n_wanted[label]} times: name each label once in {where}")
+            raise format_error(
+                f"the label {quote(label)} is named {n_wanted[label]} times: name each label once in {where}"
+            )
         if not n_columns[label]:
             meant = suggest(label, names) or f" Its last columns are {', '.join(map(quote, names[-3:]))}."
             raise format_error(f"it has no column {quote(label)}, which was named as a label in {where}.{meant}")

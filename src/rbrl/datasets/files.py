@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rbrl._common.checks import suggest
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset
-from rbrl._common.checks import suggest
 from rbrl.datasets.formats import (
     Format,
     LabelChoice,

@@ -80,8 +80,8 @@ class Header:
                 header._read_attribute(rest, options.ignored_names)
             else:
                 raise format_error(
-                    f"expected @relation, @attribute or @data; got {quote(text)}: if this is no ARFF file, rename it with the "
-                    "ending of its format, such as .csv",
+                    f"expected @relation, @attribute or @data; got {quote(text)}: if this is no ARFF file, "
+                    "rename it with the ending of its format, such as .csv",
                     header.n_lines,
                 )
         raise format_error(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
