@@ -42,7 +42,7 @@ WRONG_COMMANDS = [
     ("fit yaest -o new.rbrl", ["'yaest'", "Did you mean 'yeast'"]),
     ("data show yaest", ["'yaest'", "Did you mean 'yeast'"]),
     ("data fetch yaest", ["'yaest'", "Did you mean 'yeast'"]),
-    ("compare -d yaest -m br", ["'yaest'", "Did you mean 'yeast'"]),
+    ("compare -d yaest -m br", ["--dataset 'yaest'", "Did you mean 'yeast'"]),
     ("fit yeast --set rigde=1 -o new.rbrl", ["--set", "rigde", "Did you mean 'ridge'", "nuclear"]),
     ("fit yeast --set ridge -o new.rbrl", ["--set", "NAME=VALUE", "'ridge'"]),
     ("fit yeast --set ridge=abc -o new.rbrl", ["--set ridge", "number", "'abc'"]),

@@ -103,7 +103,7 @@ STOPS_AT_TOL = (
     *(BinaryRelevance, CalibratedMultiLabelClassifier),
 )
 ONE_PROBLEM_TWO_STOPS = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "the check compares to 1e-7, and the solver stops at a larger gap, tol"
+    f"check_sample_weight_equivalence_on_{kind}_data": "the check compares to 1e-7, and the solver stops at tol"
     for kind in ("dense", "sparse")
 }
 

@@ -154,14 +154,19 @@ def _plan_entries(names: list[str] | None, options: dict[str, Any]) -> list[Any]
 
 
 def _make_plan(datasets: list[Any] | None, methods: list[str] | None, splits: int, seed: int) -> "Plan":
-    """Return a plan with the default parameters of the methods."""
+    """Return a plan with the default parameters of the methods; an error names the option."""
+    from rbrl.exceptions import PlanError
     from rbrl.experiments import Plan
 
     if not (datasets and methods):
         missing = " and ".join(name for name, given in (("dataset", datasets), ("method", methods)) if not given)
         raise ValueError(f"Give a plan, or at least one --dataset and one --method. Got no plan and no {missing}.")
     splits_table = {"number": splits, "seed": seed}
-    return Plan.from_dict({"datasets": datasets, "methods": {name: {} for name in methods}, "splits": splits_table})
+    table = {"datasets": datasets, "methods": {name: {} for name in methods}, "splits": splits_table}
+    try:
+        return Plan.from_dict(table)
+    except PlanError as error:
+        raise PlanError(re.sub(r"datasets\[\d+\] =", "--dataset", str(error))) from None
 
 
 @app.command(cls=sources.Command)
