@@ -61,7 +61,10 @@ WRONG_COMMANDS = [
     # Files
     ("fit dta.csv --labels sea,sun -o new.rbrl", ["no such file", "dta.csv", "Did you mean 'data.csv'"]),
     ("fit fake.arff --labels sea,sun -o new.rbrl", ["fake.arff", "ARFF", "x0,x1,x2,sea,sun", ".csv"]),
-    ("fit empty.csv --labels sea,sun -o new.rbrl", ["empty.csv", "empty"]),
+    (
+        "fit empty.csv --labels sea,sun -o new.rbrl",
+        ["empty.csv", "the file is empty", "write the names into the first line"],
+    ),
     ("fit header.csv --labels sea,sun -o new.rbrl", ["header.csv", "no rows"]),
     ("fit words.csv --labels sea,sun -o new.rbrl", ["words.csv", "'city'", "'Rome'", "--ignore 'city'"]),
     ("fit gaps.csv --labels sea,sun -o new.rbrl", ["gaps.csv", "'x1'", "missing", "--ignore 'x1'"]),
