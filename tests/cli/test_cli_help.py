@@ -172,5 +172,4 @@ def test_equal_warnings_of_one_command_are_shown_once(rbrl, tmp_path):
     assert shown.startswith("rbrl: The quasi-Newton solver stopped after 1 iterations (max_iter=1)")
     assert "m: rbrl on 2417 samples" in fitted
     # A fit to all rows, and one without each of the five folds.
-    rest = "warnings of this command begin with 'The quasi-Newton solver stopped after'; only the first is shown."
-    assert count == f"rbrl: 6 {rest}"
+    assert count.startswith("rbrl: 6 times in all, perhaps with other numbers: The quasi-Newton solver stopped")

@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ for command in COMMANDS:
     app.command(cls=sources.Command)(command)
 app.add_typer(sources.data_app, name="data", help="List, show, download and convert data sets.")
 EXIT_INTERRUPTED = 130  # exit code of an interrupted program, by the convention of shells
+MAX_REPEATED = 60  # characters of a warning that the line with its number repeats
 # Terms of the Python library, and what to type at a shell instead.
 SHELL_OPTIONS = {
     "labels": "--labels", "ignore": "--ignore", "positive": "--positive", "first_feature": "--index-base",
@@ -287,7 +287,7 @@ def _top(
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command in the arguments; an error of the input becomes one line and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    shown = Counter[str]()
+    shown: dict[str, list[str]] = {}
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_show_first_warning, shown)
@@ -303,9 +303,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
         say(f"rbrl: {_name_settings(_format_error(error), arguments)}")
         raise SystemExit(2) from None
     finally:
-        for text, count in shown.items():
-            if count > 1:
-                say(f"rbrl: {count} warnings of this command begin with {text!r}; only the first is shown.")
+        for texts in shown.values():
+            if len(texts) > 1:
+                say(f"rbrl: {len(texts)} times in all, perhaps with other numbers: {texts[0][:MAX_REPEATED]}…")
 
 
 def _format_error(error: Exception) -> str:
@@ -333,10 +333,10 @@ def _name_settings(text: str, arguments: Sequence[str]) -> str:
     return re.sub(rule, lambda match: f"--set {match[1]} must" if match[1] in given else match[0], text)
 
 
-def _show_first_warning(shown: Counter[str], message: Warning | str, *_: object, **__: object) -> None:
-    """Show a warning unless one that differs only in numbers was shown; count it by its text up to the first number."""
+def _show_first_warning(shown: dict[str, list[str]], message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning unless one that differs only in numbers was shown; collect both."""
     text = _use_shell_terms(str(message))
-    start = re.split(r"\s*\S*\d", text, maxsplit=1)[0]
-    shown[start] += 1
-    if shown[start] == 1:
+    equal = shown.setdefault(re.sub(r"\d[\d.e+-]*", "0", text), [])
+    equal.append(text)
+    if len(equal) == 1:
         say(f"rbrl: {text}")

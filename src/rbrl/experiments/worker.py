@@ -71,8 +71,9 @@ def work(
         KeyboardInterrupt is raised, because the user may have stopped the comparison.
     """
     outcome = Outcome(machine=machine())
+    caught: list[warnings.WarningMessage] = []
     try:
-        with one_thread(), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings(record=True) as caught:
             # The gap of a fit has its own column; a warning for each fit would hide the progress.
             warnings.simplefilter("ignore", ConvergenceWarning)
             _work(outcome, run, X, Y, known, [OtherRule(*other) for other in zip(run.others, others)])
@@ -80,7 +81,18 @@ def work(
         raise
     except BaseException as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
         outcome.fail(error)
+    outcome.warnings = _list_warnings(caught)
     return outcome
+
+
+def _list_warnings(caught: Iterable[warnings.WarningMessage]) -> list[tuple[type[Warning], str]]:
+    """Return each different warning once, as a class that every process can import, and its text."""
+    found: dict[tuple[type[Warning], str], None] = {}
+    for one in caught:
+        homes = ((base, base.__module__.partition(".")[0]) for base in one.category.__mro__)
+        category = next(base for base, home in homes if home in ("rbrl", "sklearn", "builtins"))
+        found[category, str(one.message)] = None
+    return list(found)
 
 
 def work_for_parent(parent: int, *arguments: Any) -> Outcome:
