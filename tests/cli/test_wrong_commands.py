@@ -34,6 +34,7 @@ WRONG_COMMANDS = [
     ("compare -d data.csv -m br -j 0 " + LABELS, ["--jobs", ">= 1", "-1", "Got '0'"]),
     ("compare", ["plan", "--dataset", "--method"]),
     ("report run --formats pdf", ["--formats", "csv", "pdf"]),
+    ("compare -d data.csv -m br --backend dsk " + LABELS, ["--backend 'dsk'", "Did you mean 'dask'", "serial"]),
     # Names
     ("fit yeast -m rbl -o new.rbrl", ["--method", "'rbl'", "Did you mean 'rbrl'", "ml-knn"]),
     ("fit yeast -m rank_svm -o new.rbrl", ["--method", "'rank_svm'", "Did you mean 'rank-svm'"]),
@@ -53,6 +54,7 @@ WRONG_COMMANDS = [
     ("compare -d data.csv -m br", ["data.csv", "--labels", "sea"]),
     ("fit data.csv --labels sea,snu -o new.rbrl", ["data.csv", "--labels", "'snu'", "Did you mean 'sun'"]),
     ("fit data.csv --labels 9 -o new.rbrl", ["data.csv", "--labels", "9", "5 columns"]),
+    ("fit data.csv --labels 0 -o new.rbrl", ["data.csv", "--labels", "0 labels", "from 1 to 4"]),
     ("fit data.csv --labels sea,sea -o new.rbrl", ["data.csv", "--labels", "'sea'", "2 times"]),
     ("fit data.csv --labels none.xml -o new.rbrl", ["none.xml", "--labels", "no such file"]),
     ("fit ja.csv --labels sea,sun -o new.rbrl", ["ja.csv", "'sea'", "--positive 'ja'"]),
@@ -70,6 +72,8 @@ WRONG_COMMANDS = [
     ("fit gaps.csv --labels sea,sun -o new.rbrl", ["gaps.csv", "'x1'", "missing", "--ignore 'x1'"]),
     ("fit other.npz -o new.rbrl", ["other.npz", "'weights'", "X"]),
     ("predict m.rbrl other.csv", ["other.csv", "'x2'", "feature"]),
+    ("predict m.rbrl yeast", ["yeast", "'x0'", "feature", "'Att1'"]),
+    ("predict m.rbrl fake.csv", ["fake.csv", "'x0'", "feature", "'a'"]),
     ("predict data.csv m.rbrl", ["data.csv", "not a model file", "rbrl predict MODEL DATA"]),
     ("predict none.rbrl data.csv", ["no such model file", "none.rbrl", "rbrl fit"]),
     ("evaluate m.rbrl folder", ["folder", "is a folder", "file"]),
@@ -111,6 +115,7 @@ def place(tmp_path_factory):
     frame[["x0", "x1", "x2"]].to_csv(place / "unlabelled.csv", index=False)
     np.savez(place / "other.npz", weights=np.eye(3))
     (place / "empty.csv").touch()
+    (place / "fake.csv").write_text("a,b,c\n1,2,3\n")
     (place / "data.parquet").write_bytes(b"PAR1")
     (place / "bad.toml").write_text('datasets = ["yeast"]\nmehtods = ["br"]\n')
     for folder in ("folder", "readonly", "shards", "run"):

@@ -320,7 +320,7 @@ def _use_shell_terms(text: str) -> str:
     options = rf"(?<![\w-])({'|'.join(SHELL_OPTIONS)})=(['\w-]?)"
     text = re.sub(options, lambda match: f"{SHELL_OPTIONS[match[1]]} {match[2]}".rstrip(), text)
     text = text.replace("sklearn.preprocessing.StandardScaler", "--standardise")
-    text = re.sub(r"; or, in Python, [^;]*\]", "", text)
+    text = re.sub(r"; or, in Python, [^;]*\]", "", text).replace("backend = ", "--backend ")
     registry = sys.modules.get("rbrl.registry")  # if it is not loaded, no classifier was used
     methods = {method.__name__: name for name, method in registry.REGISTRY.items()} if registry else {}
     return re.sub(r"\b[A-Z]\w+\b", lambda match: methods.get(match[0], match[0]), text)

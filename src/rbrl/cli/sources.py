@@ -178,6 +178,7 @@ class Source:
     def load(self, model: Any = None) -> "Dataset":
         """Return the data set, with the columns of the model if there is one."""
         from rbrl.datasets import load, load_file
+        from rbrl.datasets.formats import name_file_in_errors
         from rbrl.estimators.validation import get_columns
 
         columns = None if model is None else get_columns(model)
@@ -188,7 +189,10 @@ class Source:
             return load_file(self.data, columns=columns, **self.options)
         refuse_file_options(self.data, self.options)
         dataset = load(self.data, self.data_home)
-        return dataset if columns is None else dataset.matching(columns)
+        if columns is None:
+            return dataset
+        with name_file_in_errors(Path(self.data)):
+            return dataset.matching(columns)
 
     def check_features(self, X: "Matrix", names: Sequence[str] | None, may_ignore: bool) -> None:
         """Refuse features with missing or infinite values; name the first column that has one, and what to do."""

@@ -185,7 +185,10 @@ def find_label_columns(
     if isinstance(labels, Integral | int):
         count = int(labels)
         if count == 0 or abs(count) > len(names):
-            raise format_error(f"{count} labels cannot be taken from {len(names)} columns: pass a smaller labels=")
+            raise format_error(
+                f"{count} labels cannot be taken from {len(names)} columns: pass labels= from 1 to "
+                f"{len(names) - 1}, or the negative number"
+            )
         places = list(range(len(names)))
         return places[:count] if count > 0 else places[count:]
     if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
@@ -237,7 +240,7 @@ def _find_model_labels(
     if labels is not None:
         return known | set(find_label_columns(path, names, labels))
     undeclared = not xml_path(path).is_file() and (declared is None or may_lack_labels)
-    if undeclared and (known or may_lack_labels or features & set(names)):
+    if undeclared and (known or may_lack_labels or features):
         return known
     return known | {j for j in find_label_columns(path, names, None, declared) if names[j] not in features}
 
