@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -117,6 +118,59 @@ def test_the_runs_of_a_killed_process_are_taken_over(slow, whole, tmp_path):
     assert second.wait(timeout=600) == 0, (tmp_path / "shared.log").read_text()
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
     assert not list((tmp_path / "shared" / "locks").iterdir())
+
+
+ENDLESS = """
+import os
+import time
+
+from rbrl import BRLClassifier
+
+
+class Endless(BRLClassifier):
+    def loss(self, count_labels=None):
+        open(f"{os.getpid()}.pid", "w").close()
+        time.sleep(600)
+        return super().loss()
+"""
+
+
+def is_running(pid):
+    """Tell whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_no_worker_outlives_a_killed_comparison(table, place, tmp_path, monkeypatch):
+    """A worker in the middle of a long fit must not fit on for nobody."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    (tmp_path / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
+    table["methods"] = {"endless": {"use": "endless.py:Endless"}}
+    path = tmp_path / "plan.toml"
+    path.write_text(Plan.from_dict(table).to_toml())
+    process = start(path, tmp_path / "store", jobs=2)
+    pids = []
+    try:
+        while len(pids) < 2:
+            assert process.poll() is None, (tmp_path / "store.log").read_text()
+            time.sleep(0.1)
+            pids = [int(file.stem) for file in tmp_path.glob("*.pid")]
+        assert all(map(is_running, pids))
+        process.kill()
+        process.wait()
+        # A worker looks every second; a crowded machine may let it wait for its turn.
+        end = time.monotonic() + 60
+        while any(map(is_running, pids)) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not any(map(is_running, pids))
+    finally:
+        process.kill()
+        for pid in filter(is_running, pids):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -121,8 +121,10 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     """
     if value in choices:
         return value
-    rule = f"be one of {', '.join(map(repr, choices))}"
-    return _require(False, f"The {name} parameter of {owner}", rule, value, ValueError)
+    raise ValueError(
+        f"The {name} parameter of {owner} must be one of {', '.join(map(repr, choices))}. Got {value!r} instead."
+        f"{suggest(value, choices)}"
+    )
 
 
 def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
@@ -171,9 +173,29 @@ def hint(value: object, allowed: Iterable[object]) -> str:
     " Did you mean 'ridge'? Allowed: ridge, nuclear."
     """
     names = [str(one) for one in allowed]
-    close = difflib.get_close_matches(str(value), names, n=1)
-    meant = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{meant} Allowed: {', '.join(names)}."
+    return f"{suggest(value, names)} Allowed: {', '.join(names)}."
+
+
+def suggest(value: object, allowed: Iterable[object]) -> str:
+    """Return the end of a message with the closest allowed value; empty if no value is close.
+
+    Parameters
+    ----------
+    value : object
+        Value that the user gave.
+    allowed : iterable
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> suggest("rigde", ["ridge", "nuclear"]), suggest("tol", ["ridge", "nuclear"])
+    (" Did you mean 'ridge'?", '')
+    """
+    close = difflib.get_close_matches(str(value), [str(one) for one in allowed], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def check_table(where: str, value: Any) -> dict[str, Any]:

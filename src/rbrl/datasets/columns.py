@@ -11,6 +11,7 @@ from typing import overload
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
+from rbrl._common.checks import suggest
 from rbrl.datasets.formats import (
     LabelChoice,
     ReadOptions,
@@ -178,16 +179,20 @@ def find_label_columns(
     if labels is None:
         raise format_error(
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
-            "into the same folder, or pass labels= (names, n for the first n columns, -n for the last)"
+            "into the same folder, or pass labels= (names, n for the first n columns, -n for the last); "
+            f"its last columns are {', '.join(map(quote, names[-3:]))}{_name_missing_labels(names, model_labels)}"
         )
     if isinstance(labels, Integral | int):
         count = int(labels)
         if count == 0 or abs(count) > len(names):
-            raise format_error(f"{count} labels cannot be taken from {len(names)} columns")
+            raise format_error(
+                f"{count} labels cannot be taken from {len(names)} columns: pass labels= from 1 to "
+                f"{len(names) - 1}, or the negative number"
+            )
         places = list(range(len(names)))
         return places[:count] if count > 0 else places[count:]
     if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
-        return sorted(_find_labels_by_name(names, read_label_names(Path(labels))))
+        return sorted(_find_labels_by_name(names, read_label_names(Path(labels)), Path(labels).name))
     return _find_labels_by_name(names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
 
 
@@ -235,7 +240,7 @@ def _find_model_labels(
     if labels is not None:
         return known | set(find_label_columns(path, names, labels))
     undeclared = not xml_path(path).is_file() and (declared is None or may_lack_labels)
-    if undeclared and (known or may_lack_labels or features & set(names)):
+    if undeclared and (known or may_lack_labels or features):
         return known
     return known | {j for j in find_label_columns(path, names, None, declared) if names[j] not in features}
 
@@ -279,19 +284,29 @@ def drop_index_columns(path: Path, names: Sequence[str], options: ReadOptions, w
     return [j for j in range(len(names)) if j not in index]
 
 
-def _find_labels_by_name(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _find_labels_by_name(names: Sequence[str], wanted: Sequence[str], where: str = "labels=") -> list[int]:
     if not wanted:
         raise format_error(f"labels= names none of its {len(names)} columns")
     n_columns, n_wanted = Counter(names), Counter(wanted)
     for label in wanted:
         if n_wanted[label] > 1:
-            raise format_error(f"the label {quote(label)} is named {n_wanted[label]} times")
+            raise format_error(
+                f"the label {quote(label)} is named {n_wanted[label]} times: name each label once in {where}"
+            )
         if not n_columns[label]:
-            raise format_error(f"it has no column {quote(label)}, which was named as a label")
+            meant = suggest(label, names) or f" Its last columns are {', '.join(map(quote, names[-3:]))}."
+            raise format_error(f"it has no column {quote(label)}, which was named as a label in {where}.{meant}")
         if n_columns[label] > 1:
             raise format_error(f"it has {n_columns[label]} columns {quote(label)}, one of which was named as a label")
     positions = {name: j for j, name in enumerate(names)}
     return [positions[label] for label in wanted]
+
+
+def _name_missing_labels(names: Sequence[str], model_labels: Sequence[str] | None) -> str:
+    """Return the end of a message that names the labels of a model if a file has none of them."""
+    if not model_labels or set(model_labels) & set(names):
+        return ""
+    return f", and none of them is a label of the model, such as {quote(model_labels[0])}"
 
 
 def xml_path(path: Path) -> Path:

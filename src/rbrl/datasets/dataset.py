@@ -32,13 +32,15 @@ def stored_values(A: Any) -> Array:
 
 
 def stack_rows(blocks: Sequence[Any]) -> Any:
-    """Return the rows of all blocks as one matrix, which is sparse if a block is sparse.
+    """Return the rows of all blocks as one matrix, which is sparse, in CSR format, if a block is sparse.
 
     A single block is returned itself, not a copy.
     """
     if len(blocks) == 1:
         return blocks[0]
-    return (sparse.vstack if any(map(sparse.issparse, blocks)) else np.vstack)(blocks)
+    if any(map(sparse.issparse, blocks)):
+        return sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr")
+    return np.vstack(blocks)
 
 
 def _count(A: Any, axis: int) -> IntArray:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rbrl._common.checks import suggest
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset
@@ -315,8 +316,8 @@ def find_format(path: Path, name: str | None = None) -> Format:
     if file_format is None:
         known = ", ".join(FORMAT_OF_ENDING)
         raise DataFormatError(
-            f"{path}: the ending {ending!r} belongs to no format: rename the file, with one of {known}, "
-            f"or, in Python, pass format=, one of {sorted(FORMATS)}"
+            f"{path}: the ending {ending!r} belongs to no format: rename the file, with one of {known}"
+            f"; or, in Python, pass format=, one of {sorted(FORMATS)}"
         )
     if path.suffix == ".gz" and not file_format.may_be_packed:
         raise DataFormatError(f"{path}: {file_format.name} files are not read or written packed; unpack it first")
@@ -342,6 +343,10 @@ def file_ending(path: Path) -> str:
 
 def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
     if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
+        others = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        meant = suggest(path.name, others)
+        raise FileNotFoundError(f"no such file: {path}{'.' if meant else ''}{meant}")
     return path, find_format(path, format)

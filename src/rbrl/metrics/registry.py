@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 
-from rbrl._common.typing import LabelNames, MatrixLike
-from rbrl.metrics import labels, probabilities, ranking
+from rbrl._common.checks import suggest
+from rbrl._common.typing import ArrayLike, LabelNames, MatrixLike
+from rbrl.metrics import labels, probabilities, propensity, ranking
 from rbrl.metrics.inputs import CONVENTIONS, MISSING, Classifier, common_names, probabilities_of, scores_of
 from rbrl.metrics.labels import COUNTS, MEASURES, Overlap, evaluate_labels, overlap
 
@@ -156,17 +157,38 @@ PAPER_METRICS = (
     Metric("average_precision", "Average precision", "Ap", True, "scores", ranking.average_precision),
 )
 
-_AT_K = {
+_AT_K: dict[str, tuple[str, str, Callable[..., float]]] = {
     "precision": ("Precision", "P", ranking.precision_at_k),
     "recall": ("Recall", "R", ranking.recall_at_k),
     "ndcg": ("nDCG", "N", ranking.ndcg_at_k),
 }
+# Metrics that need the propensities of the labels.
+_SCORED_AT_K: dict[str, tuple[str, str, Callable[..., float]]] = {
+    "psp": ("Propensity-scored precision", "PSP", propensity.psp_at_k),
+    "psndcg": ("Propensity-scored nDCG", "PSN", propensity.psndcg_at_k),
+}
 
 
-def _metric_at_k(kind: str, k: int) -> Metric:
-    """Return the record of precision, recall or nDCG at one k."""
-    title, letter, function = _AT_K[kind]
-    return Metric(f"{kind}_at_{k}", f"{title} at {k}", f"{letter}@{k}", True, "scores", partial(function, k=k))
+def _metric_at_k(kind: str, k: int, propensities: ArrayLike | None = None) -> Metric:
+    """Return the record of a metric of the k best-scored labels."""
+    title, letter, function = {**_AT_K, **_SCORED_AT_K}[kind]
+    chosen = partial(function, k=k)
+    if kind in _SCORED_AT_K:
+        if propensities is None:
+            raise ValueError(
+                f"{kind}_at_{k} needs the propensities of the labels. Got propensities=None instead; pass "
+                "propensities=rbrl.metrics.propensities(Y_train) to get_metric."
+            )
+        chosen = partial(_evaluate_known, function, k=k, propensities=propensities)
+    return Metric(f"{kind}_at_{k}", f"{title} at {k}", f"{letter}@{k}", True, "scores", chosen)
+
+
+def _evaluate_known(
+    function: Callable[..., float], Y: MatrixLike, scores: MatrixLike, convention: str,
+    missing: str = MISSING[0], **options: Any,
+) -> float:  # fmt: skip
+    """Call a function that refuses missing labels, whatever `missing` allows."""
+    return function(Y, scores, convention=convention, **options)
 
 
 # To add a metric, add its record here.
@@ -195,15 +217,18 @@ _OTHERS = (
 METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
 
-def get_metric(metric: str | Metric) -> Metric:
-    """Return the metric with a name or abbreviation, such as "ndcg_at_7" or "Hal".
+def get_metric(metric: str | Metric, propensities: ArrayLike | None = None) -> Metric:
+    """Return the metric with a name or abbreviation, such as "ndcg_at_7", "P@7" or "Hal".
 
-    The k of precision, recall and nDCG may be any positive number.
+    The k of precision, recall and nDCG may be any positive number, as well as the k of the
+    propensity-scored metrics "psp_at_5" and "psndcg_at_5".
 
     Parameters
     ----------
     metric : str or Metric
         Name or abbreviation; a record is returned unchanged.
+    propensities : array, shape (n_labels,), default=None
+        Result of :func:`propensities` for the training labels; propensity-scored metrics need it.
 
     Returns
     -------
@@ -220,9 +245,11 @@ def get_metric(metric: str | Metric) -> Metric:
     for known in METRICS.values():
         if metric in (known.name, known.abbreviation):
             return known
-    if match := re.fullmatch(rf"({'|'.join(_AT_K)})_at_([1-9][0-9]*)", str(metric)):
-        return _metric_at_k(match[1], int(match[2]))
-    raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
+    if match := re.fullmatch(r"([A-Za-z]+)(?:_at_|@)([1-9][0-9]*)", str(metric)):
+        for kind, (_, letter, _) in {**_AT_K, **_SCORED_AT_K}.items():
+            if match[1].lower() in (kind, letter.lower()):
+                return _metric_at_k(kind, int(match[2]), propensities)
+    raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.{suggest(metric, METRICS)}")
 
 
 @overload

@@ -88,7 +88,7 @@ def describe_columns(block: Block) -> tuple[Any, ...]:
     """Return the properties of the first block that the other blocks must share."""
     _check_matrices(block)
     shapes = block.X.shape[1], block.Y.shape[1], block.name
-    return *shapes, block.Y.dtype, sparse.issparse(block.Y), sparse.issparse(block.X), first_row(block.X)
+    return *shapes, block.Y.dtype, sparse.issparse(block.Y), first_row(block.X)
 
 
 def survey_block(

@@ -186,8 +186,10 @@ def _open_rows(
         try:
             names = next(reader, None)
             if not names:
-                first = head[0] if head else ""
-                raise format_error(f"there is no header of column names; the file begins with {quote(first)}", 1)
+                found = f"the file begins with {quote(head[0])}" if head else "the file is empty"
+                raise format_error(
+                    f"there is no header of column names; {found}: write the names into the first line", 1
+                )
             kept = drop_index_columns(path, names, options, warn)
             yield [names[j] for j in kept], _check_rows(reader, len(names), kept)
         except csv.Error as error:
