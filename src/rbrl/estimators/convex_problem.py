@@ -293,7 +293,9 @@ class ConvexProblem:
             # Only the numbers are kept: the arrays of a group are as large as memory allows.
             result = replace(solution.result, weights=None, scores=None, dual_scores=None)
             result.evaluations *= part.labels.shape[1] / n_labels
-            solutions.append(replace(solution, coefficients=found[:0], result=result))
+            solutions.append(replace(solution, coefficients=found[:0].copy(), result=result))
+            # Otherwise the arrays of this group would remain in memory during the next one.
+            del solution, found
         if compressed:
             coefficients = hstack(compressed, format="csr")
         return Solution.of_groups(coefficients, solutions)
@@ -327,7 +329,9 @@ class ConvexProblem:
         objective = self.row_objective
         labels = split_labels(objective)[0]
         has_centre = choose_proximal_ridge(objective, solver.proximal_share) > objective.ridge.weight
+        X = objective.design.X
         ascent = AscentSize(
+            design=X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes,
             n_columns=objective.shape[0],
             n_grouped=labels.stop - labels.start,
             # With a centre: the weights, the centre, the last minimiser, and a gradient.

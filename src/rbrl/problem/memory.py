@@ -186,6 +186,8 @@ class AscentSize(NamedTuple):
 
     Attributes
     ----------
+    design : int
+        Number of bytes of the design, which is a copy of the rows with the column of the intercept.
     n_columns : int
         Number of columns of the design. Empty columns of sparse features are not in it.
     n_grouped : int
@@ -200,6 +202,7 @@ class AscentSize(NamedTuple):
         Whether the coefficients of each group are compressed before the next group is solved.
     """
 
+    design: int
     n_columns: int
     n_grouped: int
     n_copies: int
@@ -223,9 +226,9 @@ def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     Examples
     --------
     >>> from rbrl.problem.memory import AscentSize, FitSize, estimate_dual_ascent
-    >>> all_labels = AscentSize(20, n_grouped=10, n_copies=1, itemsize=8, has_nuclear_norm=False)
+    >>> all_labels = AscentSize(16_000, 20, n_grouped=10, n_copies=1, itemsize=8, has_nuclear_norm=False)
     >>> estimate_dual_ascent(FitSize(100, 50, 10), all_labels).least
-    9600
+    25600
     """
     group_bytes = BYTES_OF_DOUBLE * ascent.n_grouped
     scores = group_bytes * size.n_samples
@@ -233,10 +236,11 @@ def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     coefficients = ascent.itemsize * (size.n_features + 1)
     is_grouped = ascent.n_grouped < size.n_labels
     all_coefficients = coefficients * size.n_labels if is_grouped and not ascent.is_compressed else 0
-    least = all_coefficients + scores + weights
+    fixed = all_coefficients + ascent.design
+    least = fixed + scores + weights
     if ascent.has_nuclear_norm:
         # Weights, their gradient and its factors, and the singular values in the proof.
-        return MemoryNeeds(size, least, 7 * weights + 4 * scores, LOW_RANK)
+        return MemoryNeeds(size, least, fixed + 7 * weights + 4 * scores, LOW_RANK)
     # First the passes, then the coefficients as they are stored, and at last a proof with Z'R or R.
     stored = coefficients * ascent.n_grouped
     peaks = (
@@ -247,7 +251,7 @@ def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     remedy = INDEPENDENT if ascent.n_grouped == size.n_labels else LOW_RANK
     if size.n_features <= size.n_samples:
         remedy = f"{remedy}, or {FEWER_ROWS}"
-    return MemoryNeeds(size, least, all_coefficients + max(peaks), remedy)
+    return MemoryNeeds(size, least, fixed + max(peaks), remedy)
 
 
 def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
