@@ -116,7 +116,7 @@ def main():
         solution = problem.solve()
     facts = {"fit": time.process_time() - started, "peak": memory("VmHWM") - before, "estimate": estimate.usual}
     proof = solution.proof
-    facts |= {"gap": proof.gap, "objective": proof.objective, "bound": proof.lower, "rank": len(proof.sigma)}
+    facts |= {"gap": proof.gap, "objective": proof.objective, "bound": proof.lower, "rank": solution.coefficients.rank}
     facts |= {"n_iter": solution.result.n_iter, "converged": solution.result.converged}
     facts |= {"nonzeros": int(getattr(train[0], "nnz", train[0].shape[0] * train[0].shape[1]))}
     facts |= {"shape": [*train[0].shape, train[1].shape[1]], "cardinality": float(train[1].sum() / train[1].shape[0])}
