@@ -41,7 +41,7 @@ result. PSP weights a label by its inverse propensity (A = 0.55, B = 1.5).
 The parameter of a method is chosen among four values: the ridge of rbrl, and C of the peers, which
 corresponds to 1 / (2 ridge). It has the highest nDCG@5 on 2,500 held-out training rows, for a fit
 of 5,000 others. If the best value was the first or the last, further values were tried. "One row"
-is the mean of 20 calls with one row."""
+is the mean of up to 20 calls with one row."""
 
 
 def chosen_setting(rows, method):
