@@ -146,7 +146,10 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight must have shape ({n_samples},), one weight per row of X. Got {weights.shape}.")
     if not np.isfinite(weights).all() or weights.min() < 0:
-        raise ValueError(f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}.")
+        raise ValueError(
+            f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}; "
+            "a weight of 0 leaves a row out."
+        )
     if not weights.any():
         raise ValueError(f"sample_weight is zero for all {n_samples} rows; at least one weight must be above zero.")
     return weights

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import wraps
 from inspect import isfunction
 from types import MethodType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -191,6 +191,18 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+    if not TYPE_CHECKING:  # mypy would accept every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError for an attribute that does not exist; name the way to get probabilities."""
+            cls = type(self).__name__
+            message = f"{cls!r} object has no attribute {name!r}"
+            if name != "predict_proba":
+                raise AttributeError(message, name=name, obj=self)
+            raise AttributeError(
+                f"{message}: its scores are no probabilities. Fit CalibratedMultiLabelClassifier({cls}()) to have both."
+            )
 
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores of one block of rows after the other, (n_rows, n_columns)."""

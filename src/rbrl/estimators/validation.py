@@ -9,8 +9,9 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from rbrl._common.checks import check_row_weights
+from rbrl._common.features import check_features, explain_features, refuse_text
 from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
-from rbrl._common.texts import check_joined_texts, refuse_text
+from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import empty_share
@@ -75,9 +76,7 @@ def validate_labelled_rows(model: Any, X: Any, y: Any, reset: bool = True) -> tu
 
 
 def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
-    """Call scikit-learn's `validate_data`, with an error of our own for text among the features.
-
-    The error names the columns that hold text, and the ways to encode them.
+    """Call scikit-learn's `validate_data`, with errors that name the columns, their values and a solution.
 
     Parameters
     ----------
@@ -90,13 +89,13 @@ def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
     -------
     X, a float array or CSR matrix; or X and y
     """
-    if np.ma.isMaskedArray(X):
-        check_no_mask(X=X)
+    if type(X) is not np.ndarray or X.dtype.kind not in "biuf":
+        check_features(X, type(model).__name__)
     try:
         return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         refuse_text(X, type(model).__name__)
-        raise
+        raise explain_features(model, X, error, *y) from error
 
 
 def check_training_data(

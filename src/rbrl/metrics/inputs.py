@@ -124,14 +124,15 @@ def check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked
     The mask is None if no label is missing. The labels are then not copied. If `missing` is None, NaN
     is rejected as another coding.
     """
-    Y = _values(Y)
+    given = Y
+    Y = _values(given)
     if sparse.issparse(Y):
         if not Y.has_canonical_format:
             Y = Y.copy()
             Y.sum_duplicates()
         values = Y.data
     else:
-        values = _check_matrix(Y, name)
+        values = _check_matrix(Y, name, given)
     if values.dtype == bool or all(_only_zero_one(values[rows]) for rows in _slices(values)):
         return Y, None
     may_be_missing = missing and values.dtype.kind == "f"
@@ -165,14 +166,20 @@ def _values(Y: MatrixLike) -> Any:
         return np.empty(0, dtype=object)
 
 
-def _check_matrix(Y: Array, name: str) -> Array:
+def _check_matrix(Y: Array, name: str, given: Any) -> Array:
     if Y.dtype.kind in "OUS":
+        first = given[0] if isinstance(given, list | tuple) else Y.flat[0] if Y.size else None
         raise InvalidLabelsError(
             f"{name} must be a matrix of 0/1 labels, n_samples x n_labels. Got {Y.dtype} values "
-            "instead; convert lists of label sets with sklearn.preprocessing.MultiLabelBinarizer."
+            f"such as {first!r} instead; convert lists of label sets with sklearn.preprocessing.MultiLabelBinarizer."
         )
     if Y.ndim != 2:
-        raise InvalidLabelsError(f"{name} must be a matrix, n_samples x n_labels. Got shape {Y.shape} instead.")
+        solution = ""
+        if Y.ndim == 1:
+            solution = f"; pass {name}.reshape(1, -1) for one sample, and {name}.reshape(-1, 1) for one label"
+        raise InvalidLabelsError(
+            f"{name} must be a matrix, n_samples x n_labels. Got shape {Y.shape} instead{solution}."
+        )
     return Y
 
 
@@ -182,12 +189,19 @@ def _coding_message(values: Array, name: str) -> str:
     more = ", ..." if len(received) > 5 else ""
     signed = set(received.tolist()) <= {-1, 0, 1}
     way_out = f" For labels coded -1/+1 pass ({name} > 0).astype(int)." if signed else ""
+    if not signed and name == "Y":
+        way_out = " The true labels are the first argument, and the predictions the second one."
+    elif not signed:
+        way_out = " Scores and probabilities are no labels: pass model.predict(X)."
     return f"{name} must hold only 0 and 1. Got the values {shown}{more} instead.{way_out}"
 
 
 def _check_shapes(Y: Checked, other: Checked, name: str) -> None:
     if Y.shape != other.shape:
-        raise ValueError(f"Y and {name} must have one shape. Got {Y.shape} and {other.shape} instead.")
+        raise ValueError(
+            f"Y and {name} must have one shape. Got {Y.shape} and {other.shape} instead; pass "
+            "the predictions of the same rows and labels."
+        )
     if 0 in Y.shape:
         raise ValueError(f"Y must have at least one sample and one label. Got shape {Y.shape} instead.")
 

@@ -201,8 +201,9 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
     """
     total = 0.0
     n_rows = 0
-    n_labels = np.shape(Y)[1]
-    for rows in row_blocks(*check_scores(Y, scores, convention, missing)):
+    checked = check_scores(Y, scores, convention, missing)
+    n_labels = checked.Y.shape[1]
+    for rows in row_blocks(*checked):
         depth = _depth(rows.relevant, rows.ranking_scores, convention)
         if convention != "sklearn":  # a step is larger if fewer labels are known
             depth = 1 + (depth - 1) * (n_labels / rows.n_known)

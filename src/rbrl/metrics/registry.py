@@ -1,5 +1,6 @@
 """Records of all metrics, and evaluation by several of them: numbers, a table, a text."""
 
+import difflib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Headings of the text report that differ from the column names, as in scikit-learn.
 HEADINGS = {"f1": "f1-score"}
+# Method of a classifier that returns each kind of prediction.
+METHODS = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,11 @@ class Metric:
         """
         predicted = {"labels": labels, "scores": scores, "probabilities": probabilities}[self.needs]
         if predicted is None:
-            raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
+            method = METHODS[self.needs]
+            raise ValueError(
+                f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead; pass "
+                f"{self.needs}=model.{method}(X), or choose other metrics."
+            )
         options = {"convention": convention or self.convention}
         missing = missing or self.missing
         # A function without the parameter `missing` can be used as long as it is not needed.
@@ -222,7 +229,9 @@ def get_metric(metric: str | Metric) -> Metric:
             return known
     if match := re.fullmatch(rf"({'|'.join(_AT_K)})_at_([1-9][0-9]*)", str(metric)):
         return _metric_at_k(match[1], int(match[2]))
-    raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
+    close = difflib.get_close_matches(str(metric), METRICS, n=1)
+    meant = f" Did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.{meant}")
 
 
 @overload

@@ -25,6 +25,7 @@ import scipy
 import sklearn
 import skops
 import skops.io
+from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.bases import BaseEstimator
 from rbrl._common.environment import read_array_header, replace_file
@@ -80,6 +81,7 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     >>> load(path).predict(X)[1]
     array([1, 1])
     """
+    check_is_fitted(model)
     facts = ("objective_", "gap_", "n_iter_")
     summary = {name: getattr(model, name) for name in facts if hasattr(model, name)}
     # The rank is stored only if it was computed before: computing it may take longer than the fit.
