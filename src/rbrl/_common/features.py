@@ -100,6 +100,8 @@ def check_in_memory(name: str, values: Any) -> None:
 
 def _matrix_solution(X: Any, owner: str) -> str:
     """Describe features that are no matrix, and their replacement; "" if they may be one."""
+    if sparse.issparse(X):  # one of the formats is a dict
+        return ""
     first = X[0] if isinstance(X, list | tuple) and X else None
     if isinstance(X, dict):
         return "a dict; pass pandas.DataFrame(X)"
@@ -165,7 +167,10 @@ def _explain_shape(X: Any, y: Any, shape: tuple[int, ...], text: str) -> str:
     if len(shape) > 2:
         return f"X must be 2-D, a row for each sample. Got shape {shape}. {text} Pass X.reshape(len(X), -1)."
     if np.ndim(y) > 2:
-        return f"y must be 2-D, a column for each label. Got shape {np.shape(y)}; pass y.reshape(len(y), -1)."
+        return (
+            f"y must be 2-D, a column for each label. Got shape {np.shape(y)}. {text} "
+            "Pass y.reshape(len(y), -1)."
+        )
     if "requires y to be passed" in text:
         return f"{text} It must hold the labels of the rows of X: fit(X, y)."
     if "inconsistent numbers of samples" in text:
