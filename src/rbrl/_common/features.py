@@ -167,10 +167,7 @@ def _explain_shape(X: Any, y: Any, shape: tuple[int, ...], text: str) -> str:
     if len(shape) > 2:
         return f"X must be 2-D, a row for each sample. Got shape {shape}. {text} Pass X.reshape(len(X), -1)."
     if np.ndim(y) > 2:
-        return (
-            f"y must be 2-D, a column for each label. Got shape {np.shape(y)}. {text} "
-            "Pass y.reshape(len(y), -1)."
-        )
+        return f"y must be 2-D, a column for each label. Got shape {np.shape(y)}. {text} Pass y.reshape(len(y), -1)."
     if "requires y to be passed" in text:
         return f"{text} It must hold the labels of the rows of X: fit(X, y)."
     if "inconsistent numbers of samples" in text:
@@ -209,14 +206,20 @@ def _name_other_columns(model: Any, X: Any) -> str:
 
 def _find_bad_value(X: Any) -> str:
     """Describe the values that are not finite, and the solution; "" if there are none."""
-    names = column_names(X)
-    values = X.tocoo() if sparse.issparse(X) else _as_floats(X)
-    bad = ~np.isfinite(values.data if sparse.issparse(values) else values)
-    places = np.flatnonzero(bad) if sparse.issparse(values) else np.argwhere(bad)
+    if sparse.issparse(X):
+        entries = X.tocoo()
+        bad = ~np.isfinite(entries.data)
+        places = np.stack([entries.row[bad], entries.col[bad]], axis=1)
+        found = entries.data[bad]
+    else:
+        values = _as_floats(X)
+        places = np.argwhere(~np.isfinite(values))
+        found = values[tuple(places.T)]
     if not len(places):
         return ""
-    row, j = (part[places[0]] for part in values.coords) if sparse.issparse(values) else places[0]
-    value = values.data[places[0]] if sparse.issparse(values) else values[row, j]
+    row, j = places[0]
+    names = column_names(X)
+    value = found[0]
     solution = "fill them in, for example with SimpleImputer in a pipeline, or leave out the rows"
     if np.isinf(value):
         solution = "correct them, or limit them with np.clip"

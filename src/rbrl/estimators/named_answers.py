@@ -30,6 +30,16 @@ OUTPUT_METHODS = ("predict", "decision_function", "predict_proba")
 _INSIDE_CALL: ContextVar[bool] = ContextVar("_INSIDE_CALL", default=False)
 
 
+class _NoProbabilities:
+    """Attribute `predict_proba` of a classifier without probabilities: AttributeError with a solution."""
+
+    def __get__(self, model: object, owner: type) -> Any:
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute 'predict_proba': its scores are no probabilities. Fit "
+            f"CalibratedMultiLabelClassifier({owner.__name__}()) to have both."
+        )
+
+
 class NamedAnswers(ClassifierMixin, BaseEstimator):
     """Base class of all classifiers of this package: their predictions can use the names of labels.
 
@@ -65,6 +75,8 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
     label_names: LabelNames = None
     label_names_: Array
     targets_: SignedTargets
+    if not TYPE_CHECKING:
+        predict_proba = _NoProbabilities()
 
     @property
     def classes_(self) -> Array:
@@ -192,18 +204,6 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
-    if not TYPE_CHECKING:  # mypy would accept every attribute
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError for an attribute that does not exist; name the way to get probabilities."""
-            cls = type(self).__name__
-            message = f"{cls!r} object has no attribute {name!r}"
-            if name != "predict_proba":
-                raise AttributeError(message, name=name, obj=self)
-            raise AttributeError(
-                f"{message}: its scores are no probabilities. Fit CalibratedMultiLabelClassifier({cls}()) to have both."
-            )
-
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores of one block of rows after the other, (n_rows, n_columns)."""
         model: Any = self
@@ -236,10 +236,16 @@ class _ConditionalMethod:
 
     def __init__(self, method: Any) -> None:
         self._method = method
+        self.__name__ = method.fn.__name__
         self.__doc__ = method.__doc__
 
     def __get__(self, model: NamedAnswers | None, owner: type) -> Any:
-        bound = self._method.__get__(model, owner)
+        try:
+            bound = self._method.__get__(model, owner)
+        except AttributeError:
+            if self.__name__ == "predict_proba":
+                _NoProbabilities().__get__(model, owner)
+            raise
         return bound if model is None else MethodType(_convert_output(bound.__func__), model)
 
 
