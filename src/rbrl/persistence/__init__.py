@@ -15,7 +15,7 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from rbrl.persistence.schema import (
     find_refused_pairs,
     iterate_nodes,
     make_printable,
+    make_reproducible,
     trusted_names,
     update_modules,
 )
@@ -53,6 +54,9 @@ VERSIONS = {
 }  # fmt: skip
 # Packages whose version may change the predictions of a model.
 PREDICTING_PACKAGES = ("rbrl", "scikit-learn")
+SCHEMA_FILE = "schema.json"
+# Number of Unix as the system that created an entry of an archive.
+UNIX = 3
 VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 
@@ -90,7 +94,8 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     with _without_callbacks(model):
         archive = skops.io.dumps({**content, "summary": summary, "model": model})
     untrusted = sorted(set(skops.io.get_untrusted_types(data=archive)) - set(trusted_names()))
-    refused = [*find_refused_pairs(_read_schema(archive)), *untrusted]
+    schema = _read_schema(archive)
+    refused = [*find_refused_pairs(schema), *untrusted]
     if refused:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved: it holds {', '.join(refused)}, which a model file must not contain. "
@@ -101,8 +106,12 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     except ModelFileError as error:
         name = type(model).__name__
         raise ModelFileError(f"{name} cannot be saved, because rbrl.load would reject it: {error}") from None
-    with replace_file(path) as temporary:
-        temporary.write_bytes(MAGIC + hashlib.sha256(archive).hexdigest().encode() + b"\n" + archive)
+    files = make_reproducible(schema)
+    archive = _pack_archive(archive, files, schema)
+    digest = hashlib.sha256(archive).hexdigest().encode()
+    with replace_file(path) as temporary, open(temporary, "wb") as file:
+        file.write(MAGIC + digest + b"\n")
+        file.write(archive)
 
 
 @contextmanager
@@ -222,15 +231,45 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
 
 def _read_schema(archive: bytes) -> Any:
     with zipfile.ZipFile(io.BytesIO(archive)) as entries:
-        return json.loads(entries.read("schema.json"))
+        return json.loads(entries.read(SCHEMA_FILE))
 
 
 def _replace_schema(archive: bytes, schema: Any) -> bytes:
     changed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(changed, "w") as copy:
         for name in entries.namelist():
-            copy.writestr(name, json.dumps(schema) if name == "schema.json" else entries.read(name))
+            copy.writestr(name, json.dumps(schema) if name == SCHEMA_FILE else entries.read(name))
     return changed.getvalue()
+
+
+def _pack_archive(archive: bytes, files: Mapping[str, str], schema: Any) -> bytes:
+    """Return an archive with files of another archive under new names, and with a new schema.
+
+    Its bytes depend on the contents only, and not on the time.
+    """
+    copied = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(copied, "w") as copy:
+        for old, new in files.items():
+            content = entries.read(old)
+            copy.writestr(_undated_entry(new), _pack_sparse(content) if new.endswith(".npz") else content)
+        copy.writestr(_undated_entry(SCHEMA_FILE), json.dumps(schema))
+    return copied.getvalue()
+
+
+def _pack_sparse(content: bytes) -> bytes:
+    """Return the file of a sparse array, which is an archive of compressed arrays, without dates."""
+    copied = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as parts, zipfile.ZipFile(copied, "w", zipfile.ZIP_DEFLATED) as copy:
+        for name in parts.namelist():
+            copy.writestr(_undated_entry(name), parts.read(name), zipfile.ZIP_DEFLATED)
+    return copied.getvalue()
+
+
+def _undated_entry(name: str) -> zipfile.ZipInfo:
+    """Return the header of an entry with the earliest date, which is the same on all systems."""
+    entry = zipfile.ZipInfo(name)
+    entry.create_system = UNIX
+    return entry
 
 
 def _check_notes(content: Any) -> None:
