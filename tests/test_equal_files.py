@@ -8,9 +8,11 @@ import zipfile
 
 import numpy as np
 import pytest
+import skops.io
 from scipy import sparse
 
 import rbrl
+from rbrl.persistence import trusted_types
 
 FIT_AND_SAVE = """
 import hashlib, sys, warnings
@@ -107,6 +109,20 @@ def test_other_fits_write_other_files(tmp_path):
     rbrl.save(rbrl.RBRLClassifier(ridge=1.0).fit(X, Y), tmp_path / "one")
     rbrl.save(rbrl.RBRLClassifier(ridge=2.0).fit(X, Y), tmp_path / "two")
     assert tmp_path.joinpath("one").read_bytes() != tmp_path.joinpath("two").read_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_skops_loads_every_model_with_the_list_of_trusted_types(folders, name):
+    model = rbrl.load(folders[0] / name)
+    archive = skops.io.dumps(model)
+    assert skops.io.get_untrusted_types(data=archive)
+    X = np.random.default_rng(0).normal(size=(3, 8))
+    again = skops.io.loads(archive, trusted=trusted_types())
+    np.testing.assert_array_equal(np.asarray(again.decision_function(X)), np.asarray(model.decision_function(X)))
+
+
+def test_trusted_types_are_ours_or_of_numpy_and_scipy():
+    assert all(name.startswith(("rbrl.", "numpy.dtype", "scipy.sparse.")) for name in trusted_types())
 
 
 def test_arrays_that_a_model_has_twice_are_stored_once(tmp_path):

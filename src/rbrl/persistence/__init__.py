@@ -39,11 +39,11 @@ from rbrl.persistence.schema import (
     iterate_nodes,
     make_printable,
     make_reproducible,
-    trusted_names,
+    trusted_types,
     update_modules,
 )
 
-__all__ = ["describe"]
+__all__ = ["describe", "trusted_types"]
 
 MAGIC = b"rbrl model 1\n"
 MAX_DIGEST_BYTES = 100
@@ -93,7 +93,7 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     content = {"version": __version__, "versions": VERSIONS, "class": type(model).__name__}
     with _without_callbacks(model):
         archive = skops.io.dumps({**content, "summary": summary, "model": model})
-    untrusted = sorted(set(skops.io.get_untrusted_types(data=archive)) - set(trusted_names()))
+    untrusted = sorted(set(skops.io.get_untrusted_types(data=archive)) - set(trusted_types()))
     schema = _read_schema(archive)
     refused = [*find_refused_pairs(schema), *untrusted]
     if refused:
@@ -216,7 +216,7 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
         if update_modules(schema):
             archive = _replace_schema(archive, schema)
         check_schema(schema)
-        content = skops.io.loads(archive, trusted=trusted_names())
+        content = skops.io.loads(archive, trusted=trusted_types())
         _check_notes(content)
         check_model(content["model"])
     except MemoryError:

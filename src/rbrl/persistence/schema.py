@@ -115,12 +115,27 @@ def _ufunc_names() -> Iterator[str]:
                 yield from (f"{module_name}.{name}" for name in functions)
 
 
-def trusted_names() -> list[str]:
-    """Return the names that skops must trust: classes of rbrl, and types that skops does not trust by default.
+def trusted_types() -> list[str]:
+    """Return the names that skops must trust to load a model: classes of rbrl, `numpy.dtype` and sparse arrays.
+
+    They are for other programs that store models with skops, such as MLflow with its parameter
+    `skops_trusted_types`. skops trusts the other types of a model by default. :func:`rbrl.load` needs no
+    list. It also checks the parts of a model, which skops alone does not.
 
     Returns
     -------
     list of str
+        Full names in alphabetical order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skops.io
+    >>> from rbrl import RBRLClassifier
+    >>> from rbrl.persistence import trusted_types
+    >>> archive = skops.io.dumps(RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int)))
+    >>> skops.io.loads(archive, trusted=trusted_types()).predict(np.eye(4)[:1])
+    array([[1, 0, 0, 0]])
     """
     return sorted({"numpy.dtype", *SPARSE_TYPES, *map(_full_name, model_classes())})
 
