@@ -158,7 +158,7 @@ def test_groups_of_independent_labels_have_one_certificate(model, dtype, monkeyp
     model.fit(X, Y, sample_weight=weights)
     whole = model.objective_, model.gap_, model.decision_function(X)
     monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
-    groups = split_labels(model.problem(X, Y, weights)._row_objective)
+    groups = split_labels(model.problem(X, Y, weights).row_objective)
     assert [group.stop - group.start for group in groups] == [4, 4, 4, 3, 4, 4]
     model.fit(X, Y, sample_weight=weights)
     assert model.gap_ <= model.tol
@@ -181,7 +181,7 @@ def test_missing_labels_and_weights_of_entries_are_fitted_in_groups(monkeypatch)
     model = RBRLClassifier(ranking=0, nuclear=0, ridge=0.5, tol=1e-8)
     expected = model.fit(X, Y, weights, label_mask=mask).coef_
     monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
-    assert len(split_labels(model.problem(X, Y.toarray(), weights)._row_objective)) == 6
+    assert len(split_labels(model.problem(X, Y.toarray(), weights).row_objective)) == 6
     np.testing.assert_allclose(model.fit(X, Y, weights, label_mask=mask).coef_, expected, atol=1e-3)
 
 
@@ -189,5 +189,5 @@ def test_labels_that_are_coupled_are_one_group(monkeypatch):
     monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 1)
     X, Y = text_problem()
     for model in (RBRLClassifier(nuclear=0), RBRLClassifier(ranking=0, nuclear=0.1), CPNL()):
-        assert split_labels(model.problem(X, Y)._row_objective) == [slice(0, 23)]
-    assert len(split_labels(RBRLClassifier(ranking=0).problem(X, Y)._row_objective)) == 23
+        assert split_labels(model.problem(X, Y).row_objective) == [slice(0, 23)]
+    assert len(split_labels(RBRLClassifier(ranking=0).problem(X, Y).row_objective)) == 23
