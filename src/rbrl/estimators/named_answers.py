@@ -156,6 +156,7 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         labels : array (n_samples, k)
             Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
         scores : array (n_samples, k)
+            Scores; probabilities of a :class:`rbrl.CalibratedMultiLabelClassifier`.
 
         Examples
         --------
@@ -393,7 +394,8 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     labels : array (n_samples, k)
         Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
     scores : array (n_samples, k)
-        Results of `decision_function`, or of `predict_proba` if the model has no `decision_function`.
+        Results of `decision_function`, or of `predict_proba` if the model is calibrated or has no
+        `decision_function`.
 
     Examples
     --------

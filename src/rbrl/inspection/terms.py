@@ -25,7 +25,7 @@ from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.estimators import BinaryRelevance
 from rbrl.kernels import gram
-from rbrl.selection import TunedThresholdClassifier
+from rbrl.selection import CalibratedMultiLabelClassifier, TunedThresholdClassifier
 
 # Longest name in a figure, in letters.
 LONGEST_DRAWN_NAME = 34
@@ -241,7 +241,8 @@ def reject_model(model: Any, reason: str) -> NoReturn:
     """Raise an error for a model that cannot be explained; the reason follows its class name."""
     raise ValueError(
         f"{type(model).__name__} {reason}. Linear models (coef_, intercept_) and kernel models (dual_coef_, X_fit_) can be "
-        "explained, also inside a Pipeline, a search, a TunedThresholdClassifier or BinaryRelevance."
+        "explained, also inside a Pipeline, a search, a TunedThresholdClassifier, a CalibratedMultiLabelClassifier or "
+        "BinaryRelevance."
     )
 
 
@@ -252,12 +253,15 @@ class UnwrappedModel:
     The classifier is the innermost one, which has the coefficients. `tuned` has the classifiers
     whose rules shift the scores, outermost first, each with the number of steps before it. `names`
     has the arrays ``feature_names_in_`` and ``label_names_`` of the outermost model that has them.
+    `calibrated` is the classifier, with the number of steps before it, that turns the scores into
+    probabilities. Rules around it are not in `tuned`, because they shift probabilities.
     """
 
     classifier: Any
     steps: list[Any] = field(default_factory=list)
     tuned: list[tuple[TunedThresholdClassifier, int]] = field(default_factory=list)
     names: dict[str, Array] = field(default_factory=dict)
+    calibrated: tuple[CalibratedMultiLabelClassifier, int] | None = None
 
     @classmethod
     def unwrap(cls, model: Any) -> "UnwrappedModel":
@@ -273,6 +277,12 @@ class UnwrappedModel:
                 unwrapped.classifier = model[-1]
             elif isinstance(model, TunedThresholdClassifier):
                 unwrapped.tuned.append((model, len(unwrapped.steps)))
+                unwrapped.classifier = model.estimator_
+            elif isinstance(model, CalibratedMultiLabelClassifier):
+                if unwrapped.calibrated:
+                    reject_model(model, "is inside another calibrated classifier, so its scores are not sums")
+                unwrapped.tuned.clear()
+                unwrapped.calibrated = (model, len(unwrapped.steps))
                 unwrapped.classifier = model.estimator_
             elif hasattr(model, "best_estimator_"):
                 unwrapped.classifier = model.best_estimator_
