@@ -42,19 +42,16 @@ def exact_objective(model, X, Y):
     return loss + float(0.5 * objective.ridge.weight * (penalised**2).sum()) + objective.nuclear.weight * sigma.sum()
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "tol"), [("sparse", 0.0), ("sparse", 0.003), ("sparse", 0.1), ("factors", 0.1), ("factors", 0.5)]
+)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("tol", [0.0, 0.003, 0.1])
 def test_the_objective_rises_by_no_more_than_the_tolerance(form, model, dtype, tol):
     X, Y = text_problem(dtype)
     model.fit(X, Y)
     before = {name: value.copy() for name, value in vars(model).items() if isinstance(value, np.ndarray)}
-    try:
-        small = compress(model, X, Y, tol=tol, form=form)
-    except ValueError as error:
-        assert form == "factors" and "no factors that are smaller" in str(error)
-        return
+    small = compress(model, X, Y, tol=tol, form=form)
     # Rounding to single precision changes the objective, too.
     assert small.objective_ <= model.objective_ * (1 + tol + 1e-6)
     assert small.objective_ == pytest.approx(exact_objective(small, X, Y), rel=1e-9)
@@ -68,7 +65,8 @@ def test_more_weights_are_removed_with_a_larger_tolerance():
     X, Y = text_problem()
     model = RBRLClassifier(ridge=0.5, nuclear=0).fit(X, Y)
     counts = [compress(model, X, Y, tol=tol).coef_.nnz for tol in (0.0, 0.001, 0.01, 0.1, 1.0)]
-    assert counts == sorted(counts, reverse=True) and counts[-1] < 0.5 * counts[0]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] < 0.5 * counts[0]
     again = compress(compress(model, X, Y, tol=0.01), X, Y, tol=0.1)
     assert again.coef_.nnz < counts[2]
     assert again.gap_ <= (1 + model.gap_) * 1.01 * 1.1 - 1 + 1e-6
@@ -85,7 +83,8 @@ def test_a_fit_compresses_its_weights_in_groups_too(ranking, monkeypatch):
     assert whole.gap_ == pytest.approx(expected.gap_, rel=1e-6)
     monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (90 + 121) * 4)
     model.fit(X, Y)
-    assert sparse.issparse(model.coef_) and model.coef_.shape == (17, 120)
+    assert sparse.issparse(model.coef_)
+    assert model.coef_.shape == (17, 120)
     assert plain.objective_ < model.objective_ <= plain.objective_ * (1.02 + 1e-6)
     assert model.objective_ == pytest.approx(exact_objective(model, X, Y), rel=1e-9)
     assert model.objective_ / plain.objective_ - 1 <= model.gap_ <= 0.0202
@@ -119,7 +118,8 @@ def test_a_pipeline_keeps_its_steps():
     X, Y = text_problem()
     pipeline = make_pipeline(TfidfTransformer(), RBRLClassifier(ridge=0.5)).fit(X, Y)
     small = compress(pipeline, X, Y, tol=0.1)
-    assert small.steps[0] == pipeline.steps[0] and sparse.issparse(small[-1].coef_)
+    assert small.steps[0] == pipeline.steps[0]
+    assert sparse.issparse(small[-1].coef_)
     assert not sparse.issparse(pipeline[-1].coef_)
     assert small[-1].objective_ <= 1.1 * pipeline[-1].objective_
 
@@ -130,7 +130,8 @@ def test_a_new_fit_forgets_the_old_form():
     for form in FORMS:
         small = compress(model, X, Y, tol=0.1, form=form)
         small.fit(X, Y)
-        assert isinstance(vars(small)["coef_"], np.ndarray) and not hasattr(small, "label_factors_")
+        assert isinstance(vars(small)["coef_"], np.ndarray)
+        assert not hasattr(small, "label_factors_")
         assert small.gap_ <= small.tol
 
 
@@ -140,7 +141,8 @@ def test_factors_compute_the_weights_on_request():
     left, sigma, right = np.linalg.svd(model.coef_, full_matrices=False)
     small = compress(model, X, Y, tol=0.2, form="factors")
     rank = small.label_factors_.shape[1]
-    assert "coef_" not in vars(small) and rank < 17
+    assert "coef_" not in vars(small)
+    assert rank < 17
     truncated = (left[:, :rank] * sigma[:rank]) @ right[:rank]
     np.testing.assert_allclose(small.coef_, truncated, atol=1e-5)
 
@@ -152,6 +154,7 @@ def test_factors_compute_the_weights_on_request():
         (lambda model, X, Y: compress(MLkNN().fit(X, Y), X, Y), ["linear model", "RBRLClassifier", "Got MLkNN"]),
         (lambda model, X, Y: compress(RBRLClassifier(kernel="rbf").fit(X, Y), X, Y), ["kernel='linear'", "kernel='rbf'"]),
         (lambda model, X, Y: compress(BRLClassifier(ridge=1).partial_fit(X, Y), X, Y), ["after partial_fit", "use fit"]),
+        (lambda model, X, Y: compress(model, X, Y, tol=0, form="factors"), ["no factors that are smaller", "tol=0"]),
         (lambda model, X, Y: compress(model, X, Y, form="tree"), ["form", "'sparse'", "'factors'", "'tree'"]),
         (lambda model, X, Y: compress(model, X, Y, tol=-1), ["tol", "-1"]),
         (lambda model, X, Y: RBRLClassifier(compress=0.1, kernel="rbf").fit(X, Y), ["kernel='rbf'", "compress=None"]),

@@ -182,18 +182,16 @@ class Compression:
 
     def _prune(self, W: Any, value: float) -> Any:
         """Return the weights above the largest importance that is found to be permitted, as a CSR matrix."""
-        dense = W.toarray() if sparse.issparse(W) else W
-        n_features = self.X.shape[1]
         scales = np.sqrt(squares(self.X.astype(np.float64, copy=False)) + self.objective.ridge.weight)
-        importance = _Importance(dense[:n_features], scales)
+        ranked = RankedWeights(W, scales)
         target = self.tol * value
-        best = keep_weights(dense, scales, 0.0)
+        best = ranked.keep(0.0)
         n_trials = 0
         while target > 0 and n_trials < MAX_TRIALS:
-            threshold = importance.find_threshold(target)
+            threshold = ranked.find_threshold(target)
             if threshold == 0:
                 break
-            candidate = keep_weights(dense, scales, threshold)
+            candidate = ranked.keep(threshold)
             rise = max(self.value(candidate) / value - 1, 0.0)
             if rise <= self.tol:
                 if candidate.nnz <= best.nnz:
@@ -228,64 +226,53 @@ class Compression:
         return join(_find_smallest(lambda rank: self.value(join(rank)) <= (1 + self.tol) * value, rank))
 
 
-class _Importance:
-    """A histogram of the squared importance of weights, by importance.
+class RankedWeights:
+    """Weights in single precision, without zeros, with the importance of each.
 
     Parameters
     ----------
-    W : array (n_features, n_labels)
+    W : array or CSR matrix (n_columns, n_labels)
+        Weights. Those of the intercept may follow the weights of the features.
     scales : array (n_features,)
         Importance of a weight of 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.estimators.compression import RankedWeights
+    >>> ranked = RankedWeights(np.array([[1.0, 0.2], [0.1, 0.0]]), np.array([1.0, 8.0]))
+    >>> ranked.keep(0.5).toarray().round(1).tolist()
+    [[1.0, 0.0], [0.1, 0.0]]
+    >>> 0.2 < ranked.find_threshold(rise=0.03) < 0.8
+    True
     """
 
-    def __init__(self, W: FloatArray, scales: FloatArray) -> None:
-        sums: dict[int, float] = {}
-        step = max(1, block_size(W.size) // max(W.shape[1], 1))
-        for start in range(0, len(W), step):
-            sizes = np.abs(W[start : start + step] * scales[start : start + step, None])
-            sizes = sizes[sizes > 0]
-            bins = np.floor(BINS_PER_OCTAVE * np.log2(sizes)).astype(np.int64)
-            first = int(bins.min(initial=0))
-            totals = np.bincount(bins - first, weights=sizes.astype(np.float64) ** 2)
-            for place in np.flatnonzero(totals):
-                key = first + int(place)
-                sums[key] = sums.get(key, 0.0) + float(totals[place])
-        self._bins = np.array(sorted(sums), dtype=np.int64)
-        self._rises = 0.5 * np.cumsum([sums[key] for key in sorted(sums)])
+    def __init__(self, W: Any, scales: FloatArray) -> None:
+        step = max(1, block_size(W.shape[0] * W.shape[1]) // max(W.shape[1], 1))
+        starts = range(0, W.shape[0], step)
+        blocks = (sparse.csr_array(W[start : start + step].astype(np.float32)) for start in starts)
+        self.weights = sparse.vstack(list(blocks), format="csr")
+        # Intercepts are always kept.
+        scales = np.append(scales, np.full(W.shape[0] - len(scales), np.inf)).astype(np.float32)
+        self._importance = np.abs(self.weights.data) * np.repeat(scales, np.diff(self.weights.indptr))
+        sizes = self._importance[np.isfinite(self._importance) & (self._importance > 0)]
+        bins = np.floor(BINS_PER_OCTAVE * np.log2(sizes)).astype(np.int32)
+        self._first_bin = int(bins.min(initial=0))
+        # Half of the squared importance of the weights up to each bin.
+        squared = sizes.astype(np.float64) ** 2
+        self._rises = 0.5 * np.cumsum(np.bincount(bins - self._first_bin, weights=squared))
 
     def find_threshold(self, rise: float) -> float:
         """Return the largest importance below which weights are predicted to raise the objective by at most `rise`."""
         n_removed = int(np.searchsorted(self._rises, rise, side="right"))
-        if n_removed == 0:
-            return 0.0
-        return float(2.0 ** ((self._bins[n_removed - 1] + 1) / BINS_PER_OCTAVE))
+        return float(2.0 ** ((self._first_bin + n_removed) / BINS_PER_OCTAVE)) if n_removed else 0.0
 
-
-def keep_weights(W: FloatArray, scales: FloatArray, threshold: float) -> Any:
-    """Return the weights whose importance is at least a threshold, as a CSR matrix in single precision.
-
-    Parameters
-    ----------
-    W : array (n_columns, n_labels)
-        Weights. Those of the intercept, which may follow the weights of the features, are all kept.
-    scales : array (n_features,)
-        Importance of a weight of 1.
-    threshold : float
-        With 0, all weights are kept that are not 0.
-
-    Returns
-    -------
-    CSR matrix (n_columns, n_labels)
-    """
-    blocks = []
-    limits = np.where(np.arange(len(W)) < len(scales), threshold, 0.0)[:, None]
-    scales = np.append(scales, np.ones(len(W) - len(scales)))[:, None]
-    step = max(1, block_size(W.size) // max(W.shape[1], 1))
-    for start in range(0, len(W), step):
-        part = W[start : start + step]
-        is_kept = np.abs(part) * scales[start : start + step] >= limits[start : start + step]
-        blocks.append(sparse.csr_array(np.where(is_kept, part, 0.0).astype(np.float32)))
-    return sparse.vstack(blocks, format="csr")
+    def keep(self, threshold: float) -> Any:
+        """Return the weights whose importance is at least a threshold, as a new CSR matrix."""
+        W = self.weights
+        is_kept = self._importance >= threshold
+        ends = np.append(0, np.cumsum(is_kept, dtype=np.int64))[W.indptr].astype(W.indptr.dtype)
+        return sparse.csr_array((W.data[is_kept], W.indices[is_kept], ends), shape=W.shape)
 
 
 def _join_factors(
