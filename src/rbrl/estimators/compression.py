@@ -23,7 +23,8 @@ from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, MatrixLike
 from rbrl.estimators.coefficients import store_weights, stored_weights
 from rbrl.problem import Objective
-from rbrl.solvers.proof import Proof, prove_value
+from rbrl.solvers.factor_proof import prove_value
+from rbrl.solvers.proof import Proof
 
 FORMS = ("sparse", "factors")
 # A model is compressed over the rows of its fit. Over other rows, its objective differs by a larger share.
@@ -241,8 +242,8 @@ class RankedWeights:
     >>> import numpy as np
     >>> from rbrl.estimators.compression import RankedWeights
     >>> ranked = RankedWeights(np.array([[1.0, 0.2], [0.1, 0.0]]), np.array([1.0, 8.0]))
-    >>> ranked.keep(0.5).toarray().round(1).tolist()
-    [[1.0, 0.0], [0.1, 0.0]]
+    >>> (ranked.keep(0.5).toarray() > 0).tolist()
+    [[True, False], [True, False]]
     >>> 0.2 < ranked.find_threshold(rise=0.03) < 0.8
     True
     """
