@@ -237,7 +237,7 @@ def _find_object(X: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def refuse_text(X: Any, owner: str) -> None:
+def refuse_text(X: Any, owner: str, reason: str = "") -> None:
     """Raise InvalidFeaturesError if features are text; suggest an encoder for each column.
 
     Parameters
@@ -246,6 +246,8 @@ def refuse_text(X: Any, owner: str) -> None:
         Features as the user gave them.
     owner : str
         Class that needs numbers.
+    reason : str, default=""
+        Sentence on words that are too many to be categories.
 
     Examples
     --------
@@ -269,7 +271,7 @@ make_pipeline(ColumnTransformer([('0', OneHotEncoder(handle_unknown='ignore'), [
     encoders = ", ".join([*(_encoder(name, text) for name, text in named), *more])
     columns, them = ("columns", "them") if len(found) > 1 else ("column", "it")
     raise InvalidFeaturesError(
-        f"{owner} needs numbers. Got text in {columns} {names} of X, such as "
+        f"{owner} needs numbers. {reason}Got text in {columns} {names} of X, such as "
         f"{_shorten(found[0][1])!r}; encode {them} "
         f"first: make_pipeline(ColumnTransformer([{encoders}], remainder='passthrough'), "
         f"{owner}())."

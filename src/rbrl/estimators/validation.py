@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from rbrl._common.categories import describe_refused_words, encode_categories, find_categories
 from rbrl._common.checks import check_row_weights
 from rbrl._common.features import check_features, explain_features, refuse_text
 from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
@@ -91,11 +92,21 @@ def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
     """
     if type(X) is not np.ndarray or X.dtype.kind not in "biuf":
         check_features(X, type(model).__name__)
+        X = _encode_words(model, X, options.get("reset", True))
     try:
         return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
     except (TypeError, ValueError) as error:
-        refuse_text(X, type(model).__name__)
+        refuse_text(X, type(model).__name__, describe_refused_words(X))
         raise explain_features(model, X, error, *y) from error
+
+
+def _encode_words(model: Any, X: Any, reset: bool) -> Any:
+    """Return rows with columns of 0/1 in place of columns of words; store the words with `reset`."""
+    if reset:
+        vars(model).pop("categories_", None)
+        if categories := find_categories(X):
+            model.categories_ = categories
+    return encode_categories(X, getattr(model, "categories_", {}))
 
 
 def check_training_data(

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+from rbrl._common.categories import CategoryEncoder
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.estimators import BinaryRelevance
@@ -287,6 +288,8 @@ class UnwrappedModel:
             elif hasattr(model, "best_estimator_"):
                 unwrapped.classifier = model.best_estimator_
             else:
+                if categories := getattr(model, "categories_", None):
+                    unwrapped.steps.append(CategoryEncoder(categories))
                 return unwrapped
 
     def name_columns(self, data: Any) -> Columns:
