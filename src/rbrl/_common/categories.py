@@ -24,28 +24,6 @@ FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 Categories = Mapping[str, Sequence[str]]
 
 
-def are_categories(n_words: int, n_rows: int) -> bool:
-    """Tell whether a column with so many different words is a column of categories.
-
-    Parameters
-    ----------
-    n_words : int
-        Number of different words.
-    n_rows : int
-        Number of rows with a word.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> are_categories(3, 30), are_categories(30, 30), are_categories(100, 10_000)
-    (True, False, False)
-    """
-    return 0 < n_words <= MAX_CATEGORIES and n_rows >= MIN_ROWS_PER_CATEGORY * n_words
-
-
 def find_categories(X: Any) -> dict[str, list[str]]:
     """Return the words of the columns of words in a data frame, if these are few.
 
@@ -105,10 +83,34 @@ def refuse_words(values: Sequence[Any]) -> str:
         return f"words and numbers, such as {numbers[0]!s}"
     if max(len(word.split()) for word in words) > MAX_CATEGORY_WORDS:
         return f"sentences, {len(words)} different ones"
-    if are_categories(len(words), len(values)):
+    return refuse_counts(len(words), len(values))
+
+
+def refuse_counts(n_words: int, n_rows: int) -> str:
+    """Return the reason why so many different words are no categories; "" if they are.
+
+    Parameters
+    ----------
+    n_words : int
+        Number of different words.
+    n_rows : int
+        Number of rows with a word.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> refuse_counts(3, 30)
+    ''
+    >>> refuse_counts(30, 30).partition(";")[0]
+    '30 different words in 30 rows'
+    """
+    if n_words <= MAX_CATEGORIES and n_rows >= MIN_ROWS_PER_CATEGORY * n_words:
         return ""
     return (
-        f"{len(words)} different words in {len(values)} rows; at most {MAX_CATEGORIES} words, each in "
+        f"{n_words} different words in {n_rows} rows; at most {MAX_CATEGORIES} words, each in "
         f"{MIN_ROWS_PER_CATEGORY} rows on average, become columns of 0/1"
     )
 

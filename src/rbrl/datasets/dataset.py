@@ -94,6 +94,8 @@ class Dataset:
         Columns of the file that were not read.
     label_words : mapping of str to int, optional
         Words in label columns, and the value, 1 or 0, that they were declared to mean.
+    categories : mapping of str to sequence of str, optional
+        Words of the file's columns of words, which have a feature "column=word" for each word.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class Dataset:
     first_label: int | None
     ignored: Sequence[str]
     label_words: Mapping[str, int]
+    categories: Mapping[str, Sequence[str]]
 
     def __init__(
         self, X: MatrixLike, Y: MatrixLike, feature_names: Iterable[object] | None = None,
@@ -123,6 +126,7 @@ class Dataset:
         splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None, categorical_index: ArrayLike = (),
         card: "Card | None" = None, first_feature: int | None = None, first_label: int | None = None,
         ignored: Sequence[str] = (), label_words: Mapping[str, int] | None = None,
+        categories: Mapping[str, Sequence[str]] | None = None,
     ):  # fmt: skip
         if hasattr(X, "iloc"):
             check_same_rows(X=X, Y=Y)
@@ -131,6 +135,7 @@ class Dataset:
         fields["Y"] = _check_matrix(Y, "Y must be a matrix of 0 and 1", np.int8)
         fields |= {"name": name, "description": description, "card": card, "first_feature": first_feature}
         fields |= {"first_label": first_label, "ignored": tuple(ignored), "label_words": dict(label_words or {})}
+        fields["categories"] = {name: list(words) for name, words in (categories or {}).items()}
         n_samples, n_features = self.X.shape
         n_rows, n_labels = self.Y.shape
         if n_samples != n_rows:
@@ -184,7 +189,7 @@ class Dataset:
         features, labels = (None if isinstance(own, NumberedNames) else own for own in names)
         return Columns(
             self.X.shape[1], self.Y.shape[1], features, labels,
-            self.first_feature, self.first_label, self.ignored, self.label_words,
+            self.first_feature, self.first_label, self.ignored, self.label_words, self.categories,
         )  # fmt: skip
 
     def matching(self, columns: Columns, owner: str = "the model was fitted on") -> "Dataset":

@@ -198,6 +198,7 @@ def get_columns(model: Any) -> Columns:
         first_label=getattr(model, "first_label_", None),
         ignored=tuple(getattr(model, "ignored_columns_", ())),
         label_words=dict(getattr(model, "label_words_", {})),
+        categories=dict(getattr(model, "categories_", {})),
     )
 
 
@@ -224,6 +225,9 @@ def store_columns(model: Any, columns: Columns) -> None:
             vars(part).pop(name, None)
             if value is not None:
                 setattr(part, name, value)
+        # The words of a data frame were stored by the checks of its rows.
+        if columns.categories:
+            part.categories_ = {name: list(words) for name, words in columns.categories.items()}
     if columns.feature_names is not None:
         first = model[0] if is_pipeline else model
         first.feature_names_in_ = _as_text(columns.feature_names)
