@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rbrl._common.features import MAX_CATEGORY_WORDS, iterate_columns
+from rbrl._common.features import MAX_CATEGORY_WORDS, has_numeric_types, iterate_columns
 from rbrl._common.frames import column_names, is_missing
 from rbrl._common.texts import is_number
 from rbrl._common.typing import Array
@@ -117,7 +117,7 @@ def refuse_counts(n_words: int, n_rows: int) -> str:
 
 def _columns_with_words(X: Any) -> Iterator[tuple[str, list[Any]]]:
     """Yield the name and the values of each column of a data frame that has a word; leave out missing values."""
-    for name, column in iterate_columns(X) if _library(X) else ():
+    for name, column in iterate_columns(X) if _library(X) and not has_numeric_types(X) else ():
         if column.dtype.kind not in "OUT":
             continue
         values = [value for value in column if not is_missing(value)]

@@ -67,13 +67,37 @@ def check_features(X: Any, owner: str) -> None:
             "rename them, for example "
             f"with X.columns = [...]."
         )
-    for name, column in iterate_columns(X) if names else ():
+    for name, column in iterate_columns(X) if names and not has_numeric_types(X) else ():
         if (kind := column.dtype.kind) in TIME_KINDS:
             raise InvalidFeaturesError(
                 f"{owner} needs numbers. Got {_type_of(X, name, column)} in column {name!r} of X; "
                 "put numbers in its place, "
                 f"such as X[{name!r}].{TIME_KINDS[kind].format(name)}."
             )
+
+
+def has_numeric_types(X: Any) -> bool:
+    """Tell whether all columns of a data frame have a type of numbers, without a look at their values.
+
+    Parameters
+    ----------
+    X : data frame
+
+    Returns
+    -------
+    bool
+        False for a data frame of another library than pandas and polars.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> has_numeric_types(pd.DataFrame({"size": [1.5]})), has_numeric_types(pd.DataFrame({"kind": ["u"]}))
+    (True, False)
+    """
+    types = set(getattr(X, "dtypes", ()))
+    if hasattr(X, "iloc"):
+        return all(getattr(one, "kind", "O") in "biuf" for one in types)
+    return bool(types) and all(hasattr(one, "is_numeric") and one.is_numeric() for one in types)
 
 
 def check_in_memory(name: str, values: Any) -> None:

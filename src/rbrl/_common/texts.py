@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -146,3 +146,15 @@ def _are_label_lists(parts: Mapping[str, list[str]], joined: Collection[str]) ->
     """Tell whether most texts with a separator have a part after the first that also begins another text."""
     first = {own[0] for own in parts.values() if own}
     return 2 * sum(not first.isdisjoint(parts[text][1:]) for text in joined) > len(joined)
+
+
+def list_first_names(names: Sequence[str], limit: int = 6) -> str:
+    """Return the first names as text, and the number of all names if there are more.
+
+    Examples
+    --------
+    >>> list_first_names(["sea", "sun", "hill"], limit=2)
+    'sea, sun, … (3)'
+    """
+    shown = ", ".join(names[:limit])
+    return shown + (f", … ({len(names)})" if len(names) > limit else "")

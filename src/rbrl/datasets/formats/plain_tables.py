@@ -5,7 +5,8 @@ Mulan's XML file of the same name, which is also written. The metadata of a Parq
 pyarrow) say which columns are labels.
 
 An empty cell, `?`, `NA`, `null` and the like (`words.MISSING_WORDS`) are missing values. With the
-option `nominal`, words have codes in alphabetical order. Words in a column of numbers are refused.
+option `nominal`, words have codes in alphabetical order; without it, few words become columns of 0/1.
+Words in a column of numbers are refused.
 The row index that pandas writes into a first column without a name is left out, with a warning.
 """
 
