@@ -295,7 +295,7 @@ make_pipeline(ColumnTransformer([('0', OneHotEncoder(handle_unknown='ignore'), [
     encoders = ", ".join([*(_encoder(name, text) for name, text in named), *more])
     columns, them = ("columns", "them") if len(found) > 1 else ("column", "it")
     raise InvalidFeaturesError(
-        f"{owner} needs numbers. {reason}Got text in {columns} {names} of X, such as "
+        f"{reason}{owner} needs numbers. Got text in {columns} {names} of X, such as "
         f"{_shorten(found[0][1])!r}; encode {them} "
         f"first: make_pipeline(ColumnTransformer([{encoders}], remainder='passthrough'), "
         f"{owner}())."

@@ -91,7 +91,7 @@ def overlap(
     return counts if keep_unknown else counts.where_known()
 
 
-def _mean(values: FloatArray, weights: FloatArray) -> float:
+def _mean(values: FloatArray, weights: FloatArray | None = None) -> float:
     """Return the weighted mean; warn and return NaN if there are no values."""
     return float(np.average(values, weights=weights)) if values.size else warn_undefined()
 
