@@ -161,6 +161,36 @@ def test_the_best_labels_with_their_scores(rbrl, model, dataset, tmp_path):
     np.testing.assert_allclose([float(row[3]) for row in rows], np.sort(scores, axis=1)[:, -2], rtol=1e-7)
 
 
+@pytest.mark.parametrize("options", [[], ["--write", "probabilities"], ["--write", "scores"]], ids=str)
+@pytest.mark.parametrize("fitted", [["--calibrate", "sigmoid"], ["--calibrate", "sigmoid", "--standardise"]], ids=str)
+def test_the_best_labels_of_a_calibrated_model_have_probabilities(rbrl, dataset, tmp_path, fitted, options):
+    save_file(dataset, tmp_path / "shore.npz")
+    model = tmp_path / "m.rbrl"
+    assert rbrl("fit", tmp_path / "shore.npz", "-o", model, *fitted).code == 0
+    answer = rbrl("predict", model, tmp_path / "shore.npz", "--top", 2, "--block-size", 7, *options)
+    assert answer.code == 0, answer.err
+    head, *rows = table(answer.out)
+    number = "score" if "scores" in options else "probability"
+    assert head == ["label1", f"{number}1", "label2", f"{number}2"]
+    found = load(model)
+    values = found.decision_function(dataset.X) if "scores" in options else found.predict_proba(dataset.X)
+    np.testing.assert_allclose([float(row[1]) for row in rows], values.max(axis=1), rtol=1e-7)
+    assert [row[0] for row in rows] == [dataset.label_names[j] for j in values.argmax(axis=1)]
+
+
+def test_the_best_labels_of_other_models_have_probabilities_on_request(rbrl, model, dataset, tmp_path):
+    save_file(dataset, tmp_path / "shore.npz")
+    knn = tmp_path / "knn.rbrl"
+    assert rbrl("fit", tmp_path / "shore.npz", "-o", knn, "--method", "ml-knn").code == 0
+    head, *rows = table(rbrl("predict", knn, tmp_path / "shore.npz", "--top", 1, "--write", "probabilities").out)
+    assert head == ["label1", "probability1"]
+    P = load(knn).predict_proba(dataset.X)
+    np.testing.assert_allclose([float(row[1]) for row in rows], P.max(axis=1), rtol=1e-7)
+    answer = rbrl("predict", model, tmp_path / "shore.npz", "--top", 1, "--write", "probabilities")
+    assert answer.code == 2
+    assert "rbrl fit --calibrate sigmoid" in answer.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -127,7 +127,7 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     )
 
 
-def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
+def check_row_weights(weights: ArrayLike | None, n_samples: int, rows: str = "X") -> NDArray[np.float64]:
     """Return row weights as float64; raise ValueError if one is negative or if all are zero.
 
     Parameters
@@ -135,6 +135,8 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     weights : array of shape (n_samples,), number or None
         Weight of each row, one weight for all rows, or None for weights of 1.
     n_samples : int
+    rows : str, default="X"
+        Argument of the user with the rows, for messages.
 
     Returns
     -------
@@ -146,9 +148,14 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight must have shape ({n_samples},), one weight per row of X. Got {weights.shape}.")
+        raise ValueError(
+            f"sample_weight must have shape ({n_samples},), one weight per row of {rows}. Got {weights.shape}."
+        )
     if not np.isfinite(weights).all() or weights.min() < 0:
-        raise ValueError(f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}.")
+        raise ValueError(
+            f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}; "
+            "a weight of 0 leaves a row out."
+        )
     if not weights.any():
         raise ValueError(f"sample_weight is zero for all {n_samples} rows; at least one weight must be above zero.")
     return weights

@@ -183,7 +183,7 @@ def predict(
         int | None,
         option(
             parser=sources.whole_number(1), metavar="N",
-            help="Write the N best labels of each row with their scores.",
+            help="Write the N best labels of each row, with scores, or with probabilities if the model is calibrated.",
         ),
     ] = None,
     block_size: Annotated[
@@ -208,25 +208,31 @@ def predict(
     `rbrl predict yeast.rbrl new.svm --write scores -o scores.csv`
 
     `rbrl predict yeast.rbrl new.csv --top 3`
+
+    `rbrl predict calibrated.rbrl new.csv --top 3 --write probabilities`
     """
     from rbrl._common.texts import escape_formula
     from rbrl.datasets.formats import create_text
     from rbrl.estimators.validation import get_columns
 
-    if top and write is not Answer.labels:
-        raise ValueError(f"--top writes names and scores; leave out --write {write}.")
+    if top and write is Answer.names:
+        raise ValueError(
+            "--top writes the names of the best labels with numbers. Got --write names; leave it out, or use "
+            "--write scores or --write probabilities."
+        )
     options = sources.parse_file_options(labels, ignore, None, index_base)
     source = sources.Source(data, data_home, options)
     if output:
         sources.check_output_folder(output)
         sources.check_output(output, [model, *source.find_input_files()])
     fitted = _load_model(model)
+    write = _choose_numbers(fitted) if top and write is Answer.labels else write
     n_rows = 0
     with create_text(output) if output else nullcontext(sys.stdout) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         for X in source.read_blocks(fitted, block_size):
             source.check_features(X, get_columns(fitted).feature_names, may_ignore=False)
-            answers = _predict_rows(fitted, X, Answer.scores if top else write)
+            answers = _predict_rows(fitted, X, write)
             names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
                 writer.writerow(map(escape_formula, _make_header(write, top, names)))
@@ -279,15 +285,25 @@ def _label_names(model: Any, n_labels: int) -> list[str]:
     return names if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]
 
 
+def _choose_numbers(model: Any) -> Answer:
+    """Return the numbers of the best labels: probabilities of a calibrated model, scores of any other."""
+    from rbrl.selection import CalibratedMultiLabelClassifier
+
+    classifier = model[-1] if hasattr(model, "steps") else model
+    is_calibrated = isinstance(classifier, CalibratedMultiLabelClassifier)
+    return Answer.probabilities if is_calibrated else Answer.scores
+
+
 def _make_header(write: Answer, top: int | None, names: list[str]) -> list[str]:
     """Return the titles of the columns that `_make_rows` fills."""
     if top:
-        return [f"{kind}{i + 1}" for i in range(top) for kind in ("label", "score")]
+        number = "probability" if write is Answer.probabilities else "score"
+        return [f"{kind}{i + 1}" for i in range(top) for kind in ("label", number)]
     return ["labels"] if write is Answer.names else names
 
 
 def _make_rows(answers: "Array", write: Answer, top: int | None, names: list[str]) -> Iterator[list[Any]]:
-    """Return the cells of each row: names and scores of the best labels, all names, or a cell per label."""
+    """Return the cells of each row: names and numbers of the best labels, all names, or a cell per label."""
     from rbrl._common.texts import escape_formula
     from rbrl.decision import top_labels
 

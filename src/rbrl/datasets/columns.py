@@ -4,7 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import overload
@@ -87,6 +87,8 @@ class Columns:
         Columns of the file that were not read. They are skipped in other files, too.
     label_words : mapping of str to int
         Words in label columns, and the value, 1 or 0, that they were declared to mean.
+    categories : mapping of str to sequence of str
+        Words of the columns of words, which have a feature "column=word" for each word.
 
     Examples
     --------
@@ -103,6 +105,13 @@ class Columns:
     first_label: int | None = None
     ignored: Sequence[str] = ()
     label_words: Mapping[str, int] = field(default_factory=dict)
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def with_words(self) -> "Columns":
+        """Return the columns of a file with words: a column of words in place of its columns of 0/1."""
+        column_of = {f"{name}={word}": name for name, words in self.categories.items() for word in words}
+        names = list(dict.fromkeys(column_of.get(name, name) for name in self.feature_names or ()))
+        return replace(self, n_features=len(names), feature_names=names)
 
 
 def match_names(

@@ -62,8 +62,9 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     nominal : {"codes", "onehot"}, optional
         Form of a nominal feature with more than two values: one column of codes, listed in
         `categorical_index`, or one 0/1 column per value. Numbers are their own codes; other words
-        are numbered from 0. By default, values that an ARFF file declares have codes, and words in
-        CSV and Parquet files are refused, because their codes would depend on the rows of the file.
+        are numbered from 0. By default, values that an ARFF file declares have codes. A feature of
+        few words in a CSV or Parquet file has one 0/1 column per word: at most 40 words, each in two
+        rows on average. Other words are refused, because their codes would depend on the rows.
     encoding : str, optional
         Encoding of a text file. Default: the encoding of the byte-order mark, else UTF-8 if
         possible, else Latin-1.
@@ -202,7 +203,8 @@ def read_blocks(
     ------
     DataFormatError
         The file cannot be read, has other features, or has no rows. In CSV and Parquet files, words
-        other than true/false and yes/no are refused, because their codes depend on the whole file.
+        other than true/false, yes/no and those of the model are refused, because their codes depend
+        on the whole file.
 
     Examples
     --------

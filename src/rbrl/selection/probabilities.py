@@ -1,6 +1,7 @@
 """Calibrated probabilities: increasing maps from scores, learned for all labels together."""
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -378,6 +379,10 @@ class CalibratedMultiLabelClassifier(ScoreClassifier):
     @property
     def _never_empty(self) -> bool:
         return self.targets_.is_matrix and self.non_empty_
+
+    def _score_blocks(self, X: MatrixLike) -> Iterator[FloatArray]:
+        """Yield the probabilities of all rows, by which `predict_top` ranks the labels."""
+        yield np.asarray(self.predict_proba(X))
 
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
         return self._probabilities(X) - 0.5
