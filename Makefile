@@ -14,6 +14,9 @@ DEMO_READY := $(if $(wildcard $(READY)),$(READY),.venv-demo/.ready)
 # An environment depends on these files: a change of the core updates it, which compiles the core.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/rbrl/_loops/core/*) tools/build_backend.py tools/environment.sh
 
+# Python keeps what it compiled, also where the environment says otherwise: the targets start many processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The tests run one process per core, so each keeps to one thread of linear algebra.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile

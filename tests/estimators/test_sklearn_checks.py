@@ -35,7 +35,6 @@ TIGHT = {"tol": 1e-16, "max_iter": 20_000}
 CONVEX = [
     RBRLClassifier(**TIGHT),
     CPNL(**TIGHT),
-    RBRLClassifier(ridge=10.0, **TIGHT),
     BRLClassifier(ridge=10.0, **TIGHT),
     # Of a width that suits the data of the checks: far from all rows a narrow kernel knows no class.
     RBRLClassifier(kernel="rbf", gamma=0.001, low_rank="function", **TIGHT),
@@ -43,15 +42,23 @@ CONVEX = [
     RBRLClassifierCV([10.0], [0.1], [0.1, 1.0], estimator=RBRLClassifier(tol=1e-16), cv=2),
     PathSearchCV(BRLClassifier(tol=1e-16), {"ridge": [10.0, 1.0]}, cv=2),
     TunedThresholdClassifier(RBRLClassifier(tol=1e-16)),
-    TunedThresholdClassifier(LogisticRegression()),
     CalibratedMultiLabelClassifier(RBRLClassifier(tol=1e-16)),
-    CalibratedMultiLabelClassifier(LogisticRegression(), method="isotonic"),
 ]
-SVMS = [
-    model(bias=bias, kernel=kernel, tol=1e-14, max_iter=3000)
-    for model in (RankSVM, RankSVMz, CalibratedRankSVM)
+FREE, ABSORBED = (
+    {"bias": bias, "kernel": kernel, "tol": 1e-14, "max_iter": 3000}
     for bias, kernel in (("free", "linear"), ("absorbed", "rbf"))
-] + [CPNL(ridge=10.0, kernel=kernel, **TIGHT) for kernel in ("linear", "rbf")]
+)
+SVMS = [RankSVM(**FREE), RankSVMz(**ABSORBED), CalibratedRankSVM(**ABSORBED), CPNL(ridge=10.0, kernel="rbf", **TIGHT)]
+# Classes of the lists above with other settings.
+MORE_SETTINGS = [
+    RBRLClassifier(ridge=10.0, **TIGHT),
+    CPNL(ridge=10.0, **TIGHT),
+    TunedThresholdClassifier(LogisticRegression()),
+    CalibratedMultiLabelClassifier(LogisticRegression(), method="isotonic"),
+    RankSVM(**ABSORBED),
+    RankSVMz(**FREE),
+    CalibratedRankSVM(**FREE),
+]
 REDUCTIONS = [
     MLkNN(),
     MLkNN(scale="minmax"),
@@ -87,6 +94,12 @@ def test_convex_models(estimator, check):
 
 @parametrize_with_checks(SVMS)
 def test_ranking_svms(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.soak
+@parametrize_with_checks(MORE_SETTINGS)
+def test_more_settings(estimator, check):
     check(estimator)
 
 
