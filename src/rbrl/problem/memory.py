@@ -139,6 +139,8 @@ class AscentSize(NamedTuple):
     itemsize : int
         Number of bytes of a stored coefficient.
     has_nuclear_norm : bool
+    is_compressed : bool
+        Whether the coefficients of each group are compressed before the next group is solved.
     """
 
     n_columns: int
@@ -146,6 +148,7 @@ class AscentSize(NamedTuple):
     n_copies: int
     itemsize: int
     has_nuclear_norm: bool
+    is_compressed: bool = False
 
 
 def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
@@ -171,7 +174,8 @@ def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     scores = group_bytes * size.n_samples
     weights = group_bytes * ascent.n_columns
     coefficients = ascent.itemsize * (size.n_features + 1)
-    all_coefficients = coefficients * size.n_labels if ascent.n_grouped < size.n_labels else 0
+    is_grouped = ascent.n_grouped < size.n_labels
+    all_coefficients = coefficients * size.n_labels if is_grouped and not ascent.is_compressed else 0
     least = all_coefficients + scores + weights
     if ascent.has_nuclear_norm:
         # Weights, their gradient and its factors, and the singular values in the proof.

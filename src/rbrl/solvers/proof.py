@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.environment import block_size
+from rbrl._common.frames import as_dense
 from rbrl._common.linalg import gram_eigh, singular_values, squares
+from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
 from rbrl.problem.design import RowDesign, extended_scores, last_row_times, scores
@@ -43,7 +45,7 @@ from rbrl.solvers.certificate import (
 # Quantities that bound the rounding errors of scores: the largest number of products in a score, and
 # a function that computes the norms of the columns of |X| |W|. For sparse rows, these norms give a
 # much smaller bound than the norms of the columns of X.
-Rounding = tuple[int, Callable[[], FloatArray]]
+Rounding = tuple[float, Callable[[], FloatArray] | None]
 # Largest relative rounding error of an objective in double precision. With a larger one, extended
 # precision is used.
 DOUBTFUL = 1e-10
@@ -146,6 +148,60 @@ def prove_linear(
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
+
+
+def prove_value(objective: Objective, X: Matrix, W: Any, lower: float) -> Proof:
+    """Return the proof of a linear model in any form, with a lower bound that is known.
+
+    Parameters
+    ----------
+    objective : Objective
+        Objective over the original features.
+    X : array or CSR matrix (n_samples, n_features)
+        Original features.
+    W : array, CSR matrix or LowRankMatrix (n_columns, n_labels)
+        Coefficients as they are stored. If there is one row more than features, the last one is the
+        intercept.
+    lower : float
+        Lower bound on the optimum.
+
+    Returns
+    -------
+    Proof
+    """
+    W = W.astype(np.float64)
+    is_factored = isinstance(W, LowRankMatrix)
+    here = DualPoint.sum_rows(objective, partial(_score_rows, X, W))
+    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * (W.shape[0] - X.shape[1])))
+    n_terms = float(1 + np.diff(X.indptr).max(initial=0)) if issparse(X) else float(W.shape[0])
+    if is_factored:
+        # The scores have the rounding errors of two products.
+        n_terms = (np.sqrt(n_terms) + np.sqrt(W.rank)) ** 2
+    # The penalties apply to the weight of the constant column, not to the intercept itself.
+    scales = np.ones((W.shape[0], 1))
+    scales[X.shape[1] :] = 1 / objective.design.constant
+    if is_factored:
+        B = LowRankMatrix(scales * W.left, W.right)
+        square = float(np.sum((B.left.T @ B.left) * (B.right.T @ B.right)))
+        sigma = B.singular_values() if objective.nuclear.weight else None
+    else:
+        B = W.multiply(scales).tocsr() if issparse(W) else scales * W
+        square = float(B.data @ B.data if issparse(B) else np.vdot(B, B))
+        sigma = singular_values(as_dense(B)) if objective.nuclear.weight else None
+    value = here.loss.value + 0.5 * objective.ridge.weight * float(objective.ridge.row_weights) * square
+    if sigma is not None:
+        value += objective.nuclear.weight * float(sigma.sum())
+    return _build_proof(objective, here, norms, W, value, sigma, lower, None, (n_terms, None))
+
+
+def _score_rows(X: Matrix, W: Any, part: slice) -> FloatArray:
+    """Return the scores of some rows, by coefficients in any form that :func:`prove_value` accepts."""
+    if isinstance(W, LowRankMatrix):
+        return np.asarray(scores(X, W.left, part) @ W.right.T)
+    if not issparse(W):
+        return scores(X, W, part)
+    F = as_dense(X[part].astype(np.float64, copy=False) @ W[: X.shape[1]])
+    return F + as_dense(W[X.shape[1] :]) if W.shape[0] > X.shape[1] else F
 
 
 def _squared_norm(W: FloatArray) -> float:
@@ -382,15 +438,10 @@ def _build_proof(
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
     """
-    n_terms, score_sizes = rounding or (len(W), None)
+    n_terms, score_sizes = rounding or (W.shape[0], None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
     sizes = here.sizes + pull
-    products = 0.0
-    step = max(1, block_size(W.size) // max(W.shape[1], 1))
-    for start in range(0, len(W), step):
-        part = slice(start, start + step)
-        products += float(norms[part] @ (np.abs(W[part]) @ sizes))
-    in_scores = unit * products
+    in_scores = unit * _sum_products(norms, W, sizes)
     if score_sizes is not None and in_scores > DOUBTFUL * value:
         in_scores = unit * float(score_sizes() @ sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
@@ -402,3 +453,15 @@ def _build_proof(
         # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
     return Proof(value, value + doubt, bound, sigma)
+
+
+def _sum_products(norms: FloatArray, W: Any, sizes: FloatArray) -> float:
+    """Return norms' |W| sizes for coefficients in any form; an upper bound on it for factors."""
+    if isinstance(W, LowRankMatrix):
+        return float((norms @ np.abs(W.left)) @ (np.abs(W.right).T @ sizes))
+    total = 0.0
+    step = max(1, block_size(W.shape[0] * W.shape[1]) // max(W.shape[1], 1))
+    for start in range(0, W.shape[0], step):
+        part = slice(start, start + step)
+        total += float(norms[part] @ (abs(W[part]) @ sizes))
+    return total
