@@ -90,7 +90,7 @@ def test_every_scorer_measures_what_the_classifier_answers(name, n_labels, low):
     assert numbers >= (30 if n_labels == 1 else 10)
 
 
-@pytest.mark.parametrize("low", [0, -1])
+@pytest.mark.parametrize("low", [0, pytest.param(-1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_label_scores_as_a_flat_target_does(name, low):
     X, Y = problem(1)

@@ -124,7 +124,7 @@ def test_without_results_the_error_says_what_to_do(reproduce, tmp_path):
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A repository with a small plan called paper, and its store in runs/paper."""
-    plan = 'datasets = ["yeast"]\nsplits = { number = 2 }\ntuning = { folds = 2 }\n[methods.br]\ngrid.C = [1.0, 10.0]\n'
+    plan = 'datasets = ["yeast"]\nsplits = { number = 2 }\ntuning = { folds = 2 }\n[methods.br]\ngrid.C = [0.01, 0.1]\n'
     folder = tmp_path / "studies" / "reproduction"
     (folder / "plans").mkdir(parents=True)
     (folder / "plans" / "paper.toml").write_text(plan + "[methods.ml-knn]\n", encoding="utf-8")
