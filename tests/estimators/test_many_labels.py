@@ -1,6 +1,7 @@
 """Label matrices with many columns: sparse from end to end, and the best labels alone."""
 
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -173,6 +174,26 @@ def test_groups_of_independent_labels_have_one_certificate(model, dtype, monkeyp
     # Both are within the gap of the optimum, and the ridge makes the objective strongly convex.
     reach = np.sqrt(2 * model.objective_ * 2 * model.tol * (squares_of_rows(X).max() / model.ridge + 1))
     assert np.abs(model.decision_function(X) - whole[2]).max() <= 2 * reach
+
+
+def test_the_arrays_of_a_group_are_freed_before_the_next_group(monkeypatch):
+    X, Y = text_problem()
+    monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
+    solved = []
+    solve = convex_problem.solve_and_certify
+
+    def solve_alone(*arguments):
+        assert all(array() is None for array in solved)
+        solution = solve(*arguments)
+        weights = solution.coefficients
+        # A view keeps the array with its data in memory.
+        weights = weights if weights.base is None else weights.base
+        solved.extend(weakref.ref(array) for array in (solution.result.dual_scores, weights))
+        return solution
+
+    monkeypatch.setattr(convex_problem, "solve_and_certify", solve_alone)
+    RBRLClassifier(ranking=0, nuclear=0, ridge=0.5).fit(X, Y)
+    assert len(solved) == 12
 
 
 def squares_of_rows(X):

@@ -1,13 +1,16 @@
 """Random problems of every kind and any scale, each repeatable from its seed."""
 
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from rbrl import BRLClassifier, RBRLClassifier
-from rbrl.estimators import CPNL
+from rbrl import BRLClassifier, RBRLClassifier, compress
+from rbrl.estimators import CPNL, convex_problem, forms
+from rbrl.problem import objective
+from rbrl.solvers import certificate
 
 from .posed import pose, stored_weights
 
@@ -34,6 +37,8 @@ class Problem:
 
     # Whether an objective may be off by the rounding of kernel values as long as the gap covers it.
     gap_covers_kernel_rounding = False
+    # Whether a fit may end above its tolerance without a warning, at a local optimum of a given rank.
+    may_end_above_tol = False
 
     def fit(self):
         """A fitted copy of the model; the caller sees all warnings."""
@@ -87,6 +92,78 @@ class Problem:
         words.append(f"{type(self.X).__name__} of {self.X.dtype}")
         shape = f"{self.X.shape[0]}x{self.X.shape[1]}, {self.Y.shape[1]} labels"
         return f"{type(model).__name__} {self.kind} {shape}: {', '.join(words + self.story)}"
+
+
+class FactorsProblem(Problem):
+    """A linear model that stays in factors, and whose scores are computed in blocks of rows."""
+
+    @property
+    def may_end_above_tol(self):
+        return self.model.max_rank is not None
+
+    def fit(self):
+        l = self.Y.shape[1]
+        block = int(np.random.default_rng([self.seed, 2]).integers(1, 1 + self.Y.size))
+        with (
+            patch.object(forms, "LARGEST_DENSE", 0),
+            patch.object(objective, "PRODUCT_BLOCK", block),
+            patch.object(certificate, "LARGEST_PULL", max(block // l, 1)),
+            patch.object(certificate, "FEWEST_LABELS", 1 + block % l),
+        ):
+            return super().fit()
+
+
+def random_factors_problem(seed):
+    """The linear problem of that number, for the solver in factors; half of them have a largest rank."""
+    linear = [kind for kind in KINDS if kind not in (*KERNELS, "blocks")]
+    for number in range(seed * 100, (seed + 1) * 100):
+        problem = random_problem(number)
+        if problem.kind == linear[seed % len(linear)] and not isinstance(problem.model, CPNL):
+            break
+    rng = np.random.default_rng([seed, 3])
+    problem.model.set_params(solver="low-rank", max_rank=int(rng.integers(1, 7)) if rng.random() < 0.5 else None)
+    problem.model.set_params(max_iter=300)
+    return FactorsProblem(**vars(problem) | {"seed": seed})
+
+
+class CompressedProblem(Problem):
+    """A linear model of independent labels in groups, or a model that is compressed during or after its fit."""
+
+    # An objective rises by at most this share. The gap is then above the tolerance, without a warning.
+    rise: float = 0.0
+    may_end_above_tol = True
+
+    def fit(self):
+        mode = self.seed % 4
+        self.rise = float(10.0 ** np.random.default_rng([self.seed, 4]).uniform(-4, 0))
+        n_bytes = 8 * (len(self.Y) + self.X.shape[1] + 1)
+        with patch.object(convex_problem, "LARGEST_GROUP", 2 * n_bytes):
+            if mode < 2:
+                self.model.set_params(compress=self.rise if mode else None)
+                return super().fit()
+            model = super().fit()
+        form = "sparse" if mode == 2 else "factors"
+        try:
+            return compress(model, self.X, self.Y, self.weights, tol=self.rise, form=form)
+        except ValueError as error:
+            if "no factors that are smaller" in str(error):
+                return model
+            raise
+
+
+def random_compressed_problem(seed):
+    """The linear problem of that number; every second one has independent labels, which are solved in groups."""
+    linear = [kind for kind in KINDS if kind not in (*KERNELS, "blocks")]
+    for number in range(seed * 100, (seed + 1) * 100):
+        problem = random_problem(number)
+        if problem.kind == linear[seed // 4 % len(linear)] and not isinstance(problem.model, CPNL):
+            break
+    problem.earlier_ridge = None
+    if seed % 4 == 0 or seed % 8 > 4:
+        problem.model.set_params(nuclear=0, solver="auto")
+        if isinstance(problem.model, RBRLClassifier):
+            problem.model.set_params(ranking=0)
+    return CompressedProblem(**vars(problem) | {"seed": seed})
 
 
 PENALTIES = ("ridge", "ranking", "nuclear", "positive", "negative")

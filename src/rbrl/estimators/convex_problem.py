@@ -207,7 +207,8 @@ class ConvexProblem:
         """The solver that the model names, or the faster one if it leaves the choice open."""
         model = self.model
         if model.solver != "auto" or model.max_rank is not None or not self.form.has_row_design:
-            return solver_of(model)
+            solver = solver_of(model)
+            return replace(solver, in_blocks=self.form.stays_factored) if isinstance(solver, LowRank) else solver
         return SolverRule().choose(self.row_objective, model.max_iter)
 
     @cached_property
@@ -217,12 +218,12 @@ class ConvexProblem:
         labels = self.labels if self.form.is_linear else None
         return self._bind_objective(self.model, ridge, labels)(self.form.make_row_design(constant))
 
-    def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
+    def solve(self, start: Any = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
 
         Parameters
         ----------
-        start : array, default=None
+        start : array or LowRankMatrix, default=None
             First coefficients, in the form in which the model stores them: of the features (n_columns, n_labels), with
             those of the intercept last, or of the rows that are not ignored (n_rows, n_labels).
         dual_scores : array (n_rows, n_labels), default=None
@@ -237,7 +238,8 @@ class ConvexProblem:
         solver = self.solver
         form = self.form
         if not (isinstance(solver, DualAscent) and form.has_row_design):
-            return form.solve(self._bind_objective(model, self.ridge), solver, start, model.max_iter)
+            labels = self.labels if form.stays_factored else None
+            return form.solve(self._bind_objective(model, self.ridge, labels), solver, start, model.max_iter)
         objective = self.row_objective
         groups = split_labels(objective)
         if len(groups) > 1:
@@ -291,7 +293,9 @@ class ConvexProblem:
             # Only the numbers are kept: the arrays of a group are as large as memory allows.
             result = replace(solution.result, weights=None, scores=None, dual_scores=None)
             result.evaluations *= part.labels.shape[1] / n_labels
-            solutions.append(replace(solution, coefficients=found[:0], result=result))
+            solutions.append(replace(solution, coefficients=found[:0].copy(), result=result))
+            # Otherwise the arrays of this group would remain in memory during the next one.
+            del solution, found
         if compressed:
             coefficients = hstack(compressed, format="csr")
         return Solution.of_groups(coefficients, solutions)
@@ -325,7 +329,9 @@ class ConvexProblem:
         objective = self.row_objective
         labels = split_labels(objective)[0]
         has_centre = choose_proximal_ridge(objective, solver.proximal_share) > objective.ridge.weight
+        X = objective.design.X
         ascent = AscentSize(
+            design=X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes,
             n_columns=objective.shape[0],
             n_grouped=labels.stop - labels.start,
             # With a centre: the weights, the centre, the last minimiser, and a gradient.

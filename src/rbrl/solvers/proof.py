@@ -23,7 +23,7 @@ from rbrl._common.linalg import gram_eigh, singular_values, squares
 from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
-from rbrl.problem.design import RowDesign, extended_scores, last_row_times, scores
+from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
 from rbrl.problem.linear import drop_empty_columns
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import (
@@ -123,11 +123,11 @@ def prove_linear(
     norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
     rounding = None
     if issparse(X):
-        rounding = intercept + int(np.diff(X.indptr).max(initial=0)), partial(_sum_sizes, X, W)
+        rounding = intercept + int(np.diff(X.indptr).max(initial=0)), partial(sum_sizes, X, W)
 
     def extended_loss() -> float:
         """Return the loss of the coefficients, from scores in extended precision."""
-        return objective.loss.value(np.asarray(objective.Y), _extended_scores(X, W), objective.sample_weight)
+        return objective.loss.value(np.asarray(objective.Y), compute_extended_scores(X, W), objective.sample_weight)
 
     constant = objective.design.constant
     if only_ridge:
@@ -136,72 +136,18 @@ def prove_linear(
         penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1].astype(np.float64)]
         square = float(r) * sum(map(_squared_norm, penalised))
         value = here.loss.value + 0.5 * objective.ridge.weight * square
-        return _build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
+        return build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
         dual, R = DualPoint.at(objective, dual_scores)
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended_loss, design)
     G = np.zeros(W.shape)
-    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, X, G)
+    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, lambda part, R: add_adjoint(X[part], R, G))
     # The penalties apply to the weight of the constant column, not to the intercept itself.
     norms = last_row_times(norms, constant)
     if constant != 1.0:
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
-
-
-def prove_value(objective: Objective, X: Matrix, W: Any, lower: float) -> Proof:
-    """Return the proof of a linear model in any form, with a lower bound that is known.
-
-    Parameters
-    ----------
-    objective : Objective
-        Objective over the original features.
-    X : array or CSR matrix (n_samples, n_features)
-        Original features.
-    W : array, CSR matrix or LowRankMatrix (n_columns, n_labels)
-        Coefficients as they are stored. If there is one row more than features, the last one is the
-        intercept.
-    lower : float
-        Lower bound on the optimum.
-
-    Returns
-    -------
-    Proof
-    """
-    W = W.astype(np.float64)
-    is_factored = isinstance(W, LowRankMatrix)
-    here = DualPoint.sum_rows(objective, partial(_score_rows, X, W))
-    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * (W.shape[0] - X.shape[1])))
-    n_terms = float(1 + np.diff(X.indptr).max(initial=0)) if issparse(X) else float(W.shape[0])
-    if is_factored:
-        # The scores have the rounding errors of two products.
-        n_terms = (np.sqrt(n_terms) + np.sqrt(W.rank)) ** 2
-    # The penalties apply to the weight of the constant column, not to the intercept itself.
-    scales = np.ones((W.shape[0], 1))
-    scales[X.shape[1] :] = 1 / objective.design.constant
-    if is_factored:
-        B = LowRankMatrix(scales * W.left, W.right)
-        square = float(np.sum((B.left.T @ B.left) * (B.right.T @ B.right)))
-        sigma = B.singular_values() if objective.nuclear.weight else None
-    else:
-        B = W.multiply(scales).tocsr() if issparse(W) else scales * W
-        square = float(B.data @ B.data if issparse(B) else np.vdot(B, B))
-        sigma = singular_values(as_dense(B)) if objective.nuclear.weight else None
-    value = here.loss.value + 0.5 * objective.ridge.weight * float(objective.ridge.row_weights) * square
-    if sigma is not None:
-        value += objective.nuclear.weight * float(sigma.sum())
-    return _build_proof(objective, here, norms, W, value, sigma, lower, None, (n_terms, None))
-
-
-def _score_rows(X: Matrix, W: Any, part: slice) -> FloatArray:
-    """Return the scores of some rows, by coefficients in any form that :func:`prove_value` accepts."""
-    if isinstance(W, LowRankMatrix):
-        return np.asarray(scores(X, W.left, part) @ W.right.T)
-    if not issparse(W):
-        return scores(X, W, part)
-    F = as_dense(X[part].astype(np.float64, copy=False) @ W[: X.shape[1]])
-    return F + as_dense(W[X.shape[1] :]) if W.shape[0] > X.shape[1] else F
 
 
 def _squared_norm(W: FloatArray) -> float:
@@ -225,25 +171,25 @@ def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
     return kept, W[np.append(present, np.arange(m, len(W)))]
 
 
-def _sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
+def sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
     """Return the norms of the columns of |X| |W|, computed in blocks of labels and rows."""
     sums = np.zeros(W.shape[1])
-    for labels in label_blocks(len(W), W.shape[1]):
-        sizes = np.abs(W[:, labels])
+    for labels in label_blocks(*W.shape):
+        sizes = np.abs(as_dense(W[:, labels]))
         step = max(1, block_size(X.shape[0] * W.shape[1]) // sizes.shape[1])
         for start in range(0, X.shape[0], step):
             sums[labels] += squares(scores(abs(X[start : start + step]), sizes))
     return np.sqrt(sums)
 
 
-def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
-    """Compute the scores of coefficients W in extended precision, in blocks of rows and labels."""
+def compute_extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
+    """Compute the scores of coefficients, an array or a sparse matrix, in extended precision and in blocks."""
     step = max(1, BLOCK_ENTRIES // (X.shape[1] + 1))
     F = np.empty((X.shape[0], W.shape[1]))
     for start in range(0, X.shape[0], step):
         rows = X[start : start + step]
-        for labels in label_blocks(len(W), W.shape[1]):
-            F[start : start + step, labels] = extended_scores(rows, W[:, labels])
+        for labels in label_blocks(*W.shape):
+            F[start : start + step, labels] = extended_scores(rows, as_dense(W[:, labels]))
     return F
 
 
@@ -290,7 +236,7 @@ def prove_sums(
     for dual, G in duals:
         terms = objective, B, dual.loss, G, Blur(scales, dual.blur)
         bounds.append(_quick_bound(*terms, value) if has_quick_bound else lower_bound(*terms))
-    return _build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
+    return build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
 
 
 def _quick_bound(
@@ -417,18 +363,18 @@ def _kernel_proof(
 
     def compute_extended_loss() -> float:
         """Return the loss in extended precision, plus the change of the ridge in extended precision."""
-        G = _extended_scores(K, A)
+        G = compute_extended_scores(K, A)
         change = ridge * (max(float(np.vdot(A, G)), 0.0) - square)
         return objective.loss.value(objective.Y, G, objective.sample_weight) + change
 
     pull = ridge * np.sqrt(squares(A))
-    rounding = None if K is None else (len(A), partial(_sum_sizes, K, A))
+    rounding = None if K is None else (len(A), partial(sum_sizes, K, A))
     extended_loss = None if K is None else compute_extended_loss
     value = here.loss.value + ridge * square + objective.nuclear.weight * float(sigma.sum())
-    return _build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
+    return build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
 
 
-def _build_proof(
+def build_proof(
     objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, value: float, sigma: FloatArray | None,
     bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
     pull: float | FloatArray = 0.0,
