@@ -88,8 +88,14 @@ def fitted_to_array(name, low):
     return fitted(name, np.where(Y > 0, 1, low))
 
 
-@pytest.mark.parametrize("kind", ["array", "matrix"])
-@pytest.mark.parametrize("fmt", FORMATS)
+# Arrays and matrices have the same formats: matrices of one format stand for the others without --soak.
+@pytest.mark.parametrize(
+    ("fmt", "kind"),
+    [
+        *((fmt, "array") for fmt in FORMATS),
+        *(pytest.param(fmt, "matrix", marks=[pytest.mark.soak] * (fmt != "lil")) for fmt in FORMATS),
+    ],
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_sparse_labels_of_every_format(name, fmt, kind, tmp_path):
     container, expected_container = getattr(sparse, f"{fmt}_{kind}"), getattr(sparse, f"csr_{kind}")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     not IS_EXTENDED, reason=f"a long double has a precision of {EPSILON} here: no better than what is judged"
 )
 # Problems of each kind in a run without --soak; a soak goes on where it ends.
-OF_EACH_KIND = 15
+OF_EACH_KIND = 10
 SOAK, SOAK_PART = 10_000, 500
 
 
