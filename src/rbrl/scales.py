@@ -259,7 +259,10 @@ def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> 
 
 
 def _variance(X: Any, weights: FloatArray | None) -> float:
-    """Return the variance of all entries."""
+    """Return the variance of all entries of X, weighted by rows.
+
+    The first entry of a dense X is subtracted before the sums, which reduces rounding errors.
+    """
     n, m = X.shape
     sums, squares = shifted_sums(X, np.full(m, 0.0 if issparse(X) or not n else float(X[0, 0])), weights)
     total = m * (n if weights is None else float(weights.sum()))
@@ -267,7 +270,11 @@ def _variance(X: Any, weights: FloatArray | None) -> float:
 
 
 def _median_squared_distance(X: Any, weights: FloatArray | None) -> float:
-    """Return the median squared distance between different rows; 0 if all rows are equal."""
+    """Return the median squared distance between different rows; 0 if all rows are equal.
+
+    At most `DISTANCE_ROWS` rows are drawn, with a fixed seed. X and the weights (n_samples,) are
+    not changed.
+    """
     n = X.shape[0]
     rng = np.random.default_rng(0)
     if n > DISTANCE_ROWS and weights is not None:
@@ -293,7 +300,12 @@ def _median_squared_distance(X: Any, weights: FloatArray | None) -> float:
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the median of values that are repeated as often as their weights; of two middle values, the mean."""
+    """Return the median of values that are repeated as often as their weights.
+
+    Of two middle values it is the mean. Both arrays have the shape (n,), with n and the weights
+    above 0. Rounding of the weights' sum may decide which values are in the middle, so a share of
+    1e-12 counts as none.
+    """
     order = np.argsort(values)
     ends = np.cumsum(weights[order])
     half = np.searchsorted(ends, [ends[-1] * (0.5 - 1e-12), ends[-1] * (0.5 + 1e-12)], side="left")

@@ -94,7 +94,7 @@ def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_
 
 
 def _check_names(names: Iterable[object]) -> list[str]:
-    """Return names as text; refuse a single text, and names that are not distinct."""
+    """Return names as a list of text; refuse a single text, and names that are not distinct."""
     if isinstance(names, str):
         raise InvalidLabelsError(f"label_names must be a sequence of names. Got the text {names!r}.")
     texts = [str(name) for name in names]
@@ -110,7 +110,11 @@ def _abbreviate(names: Sequence[str]) -> str:
 
 
 def _label_sets(y: Any) -> list[Any] | None:
-    """Return the rows of label sets, or None if y is another form of labels."""
+    """Return the rows of label sets, or None if y is another form of labels.
+
+    It raises InvalidLabelsError for lists of numbers that are neither a matrix nor sets. The labels
+    themselves are not checked.
+    """
     rows = y if isinstance(y, list | tuple) else _rows_of_column(y)
     if rows is None:
         return None
@@ -129,7 +133,7 @@ def _label_sets(y: Any) -> list[Any] | None:
 
 
 def _rows_of_column(y: Any) -> list[Any] | None:
-    """Return the elements of a series or 1-D array of objects, or else None."""
+    """Return the elements of a series or 1-D array of objects as a list, or else None."""
     if len(getattr(y, "shape", ())) != 1 or getattr(y, "dtype", None) is None:
         return None
     if isinstance(y.dtype, np.dtype):
@@ -138,7 +142,11 @@ def _rows_of_column(y: Any) -> list[Any] | None:
 
 
 def _binarise(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[str]]:
-    """Return a matrix of 0/1 and the names of its columns: the given names, or all sorted labels."""
+    """Return an int64 matrix of 0/1 and the names of its columns: given names, or all sorted labels.
+
+    It raises InvalidLabelsError for a row that is no list or set, for labels without a given name,
+    and if there is no label at all.
+    """
     for i, row in enumerate(rows):
         if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(is_missing, row)):
             raise InvalidLabelsError(
@@ -168,7 +176,7 @@ def _binarise(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[
 
 
 def encode_matrix(Y: Array) -> Array:
-    """Return a dense label matrix of 0/1 or -1/+1 as int8 in {-1, 0, +1}, with 0 for NaN.
+    """Return a dense label matrix of 0/1 or -1/+1 as a new int8 array in {-1, 0, +1}, 0 for NaN.
 
     Examples
     --------
@@ -334,7 +342,10 @@ class SignedTargets:
         return labels if keep_sparse else np.asarray(labels)
 
     def encode_batch(self, y: Any) -> IntArray:
-        """Return signed labels of further rows, which must be coded as those of `fit`."""
+        """Return signed labels of further rows, which must be coded as those of `fit`.
+
+        The arguments and the dense result are those of :meth:`encode`. The coding of `fit` is kept.
+        """
         if not self.is_matrix:
             unknown = np.setdiff1d(np.ravel(y), self.classes_)
             if len(unknown):
@@ -355,8 +366,9 @@ class SignedTargets:
     def decode(self, relevant: BoolArray, scores: FloatArray) -> Any:
         """Return predictions in the coding of `fit`, from the mask of relevant labels and the scores.
 
-        The prediction for three or more classes is the class with the largest score. The result is
-        sparse if the labels of `fit` were sparse.
+        Both have the shape (n_rows, n_columns). The prediction for three or more classes is the
+        class with the largest score, and the mask is ignored. The result is sparse if the labels of
+        `fit` were sparse.
         """
         if self.kind == "multiclass":
             return self.classes_[scores.argmax(axis=1)]

@@ -107,6 +107,7 @@ class Estimator(BaseEstimator):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Make the fit methods that a subclass defines itself atomic."""
         super().__init_subclass__(**options)
         for name in FIT_METHODS:
             method = vars(cls).get(name)

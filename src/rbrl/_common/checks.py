@@ -25,7 +25,10 @@ Check: TypeAlias = Callable[[str, Any], Any]
 
 
 def _require(condition: object, subject: str, rule: str, value: T, error: type[Exception] = PlanError) -> T:
-    """Return `value` if the condition holds; raise an error that states the rule otherwise."""
+    """Return `value` if the condition holds; raise `error` with the rule otherwise.
+
+    `subject` opens the sentence, such as "The tol parameter of X", and `rule` follows "must".
+    """
     if not condition:
         raise error(f"{subject} must {rule}. Got {value!r} instead.")
     return value

@@ -193,7 +193,10 @@ in labels, as column 0; pass labels[Y.columns].
 
 
 def _name_other_rows(one: Any, other: Any) -> bool:
-    """Tell whether two indexes show that their rows differ, by the rules of `check_same_rows`."""
+    """Tell whether two indexes show that their rows differ, by the rules of `check_same_rows`.
+
+    They are indexes of pandas of the same length.
+    """
     if one.equals(other):
         return False
     if Counter(one) == Counter(other):
@@ -290,14 +293,17 @@ def missing_entries(values: Any) -> BoolArray | None:
 
 
 def _is_sparse_frame(y: Any) -> bool:
-    """Tell whether y is a pandas frame whose columns are all sparse."""
+    """Tell whether y, which may be any object, is a pandas frame whose columns are all sparse."""
     if getattr(y, "ndim", 0) != 2 or not hasattr(y, "sparse"):
         return False
     return all(hasattr(dtype, "fill_value") for dtype in y.dtypes)
 
 
 def _declared_type(y: Any) -> np.dtype[Any] | None:
-    """Return the numeric type that a frame or series declares, which an array with missing entries loses."""
+    """Return the numeric type that a frame or series declares; None if it declares none.
+
+    An array of a frame with missing entries loses this type. y may be any object.
+    """
     if hasattr(y, "null_count") and hasattr(y, "clear"):  # polars
         declared: list[Any] = [np.asarray(y.clear()).dtype]
     else:
@@ -308,7 +314,10 @@ def _declared_type(y: Any) -> np.dtype[Any] | None:
 
 
 def _convert_objects(values: Array) -> LabelValues:
-    """Return an array of objects as numbers if all objects that are not missing are numbers."""
+    """Return an array of objects as numbers if all objects that are not missing are numbers.
+
+    Otherwise the values are the same array, in which missing entries keep their form.
+    """
     missing = np.reshape([is_missing(value) for value in values.flat], values.shape).astype(bool)
     known = values[~missing]
     dtype = _number_type(set(map(type, known.flat)))
@@ -322,7 +331,10 @@ def _convert_objects(values: Array) -> LabelValues:
 
 
 def _number_type(types: Collection[type]) -> np.dtype[Any] | None:
-    """Return the numeric type that can hold objects of these types; None if one is not numeric or there are none."""
+    """Return the numeric type that can hold objects of these types: bool, int64 or float64.
+
+    It is None if a type is not numeric, or if there are no types.
+    """
     boolean = (bool, np.bool_)
     integral = (*boolean, numbers.Integral)
     choices: dict[Any, Any] = {np.bool_: boolean, np.int64: integral, np.float64: (*boolean, numbers.Real)}

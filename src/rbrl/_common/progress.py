@@ -285,6 +285,7 @@ class Passes:
         return f"pass {self.n_passes}{gap}" + ("" if seconds is None else f", about {duration(seconds)} left")
 
     def _draw(self) -> "Table":
+        """Return the bar of the current pass with the text beside it."""
         return bar(self._share, 1.0, self.text())
 
 
@@ -328,9 +329,11 @@ class Models:
         self._last_line = self._start
 
     def __enter__(self) -> Self:
+        """Return this object; nothing is shown before the first call of `advance`."""
         return self
 
     def __exit__(self, *error: object) -> None:
+        """Close the display; an error of the block is raised as usual."""
         self.display.close()
 
     def expect(self, n_further: int) -> None:
@@ -370,4 +373,5 @@ class Models:
         return f"{self.owner}: {self.n_done} of {self.n_models} models, {time_text}"
 
     def _draw(self) -> "Table":
+        """Return the bar of the fitted models with the text beside it."""
         return bar(self.n_done, max(self.n_models, 1), self.text())

@@ -158,7 +158,10 @@ names of classes, replace the ',' in them.
 
 
 def _encoder(name: Any, text: str) -> str:
-    """Return the code of the transformer of a column."""
+    """Return the code of the transformer of a column, as a triple for `ColumnTransformer`.
+
+    `name` is the name or number of the column, and `text` is an example of its cells.
+    """
     # A vectorizer takes the name of a column, an encoder takes a list of names.
     if len(text.split()) > MAX_CATEGORY_WORDS:
         return f"({str(name)!r}, TfidfVectorizer(), {name!r})"
@@ -166,7 +169,7 @@ def _encoder(name: Any, text: str) -> str:
 
 
 def _longest_text(X: Any) -> str | None:
-    """Return the longest of the first texts if X is a sequence of texts, and None otherwise."""
+    """Return the longest of the first ten texts if X is a sequence of texts, and None otherwise."""
     if isinstance(X, str) or len(getattr(X, "shape", (0,))) != 1:
         return None
     rows = list(X[:10]) if hasattr(X, "__getitem__") else []
@@ -174,7 +177,10 @@ def _longest_text(X: Any) -> str | None:
 
 
 def _text_columns(X: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the name or number of each column with text that is not a number, and its longest example."""
+    """Yield (name or number, longest example) of each column with text that is not a number.
+
+    Columns come in their order. At most 100 texts of a column are compared. A sparse X has none.
+    """
     if sparse.issparse(X):
         return
     names = getattr(X, "columns", None)
@@ -198,12 +204,15 @@ def _as_array(X: Any) -> Array:
 
 
 def _shorten(text: str) -> str:
-    """Return at most 40 characters of a text."""
+    """Return a text, cut to 40 characters with an ellipsis, so that a message stays readable."""
     return str(text) if len(text) <= 40 else text[:39] + "…"
 
 
 def _texts(y: Any) -> list[str]:
-    """Return the texts of a target in which every row is a text; return an empty list for other targets."""
+    """Return the texts of a target in which every row is a text, in order.
+
+    The list is empty for other targets, and for a target without rows.
+    """
     if isinstance(y, list | tuple):
         values = list(y)
     else:
@@ -222,13 +231,20 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _are_names(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
-    """Tell whether texts with a separator are decimal numbers or repeat a part, which joined labels never do."""
+    """Tell whether texts with a separator are decimal numbers or repeat a part.
+
+    Joined labels never do. `parts` has the parts of every text, and `joined` the texts that have
+    more than one part.
+    """
     if all(re.fullmatch(r"[+-]?\d+,\d+", text.strip()) for text in joined):
         return True
     return any(len(set(parts[text])) < len(parts[text]) for text in joined)
 
 
 def _are_label_lists(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
-    """Tell whether most texts with a separator have a part after the first that also begins another text."""
+    """Tell whether most texts with a separator have a later part that also begins another text.
+
+    The arguments are those of :func:`_are_names`.
+    """
     first = {own[0] for own in parts.values() if own}
     return 2 * sum(not first.isdisjoint(parts[text][1:]) for text in joined) > len(joined)

@@ -153,6 +153,7 @@ class MLkNN(ProbabilityClassifier):
         self.likelihood_irrelevant_ = (s + seen - with_label) / (s * (k + 1) + n - n_relevant)[:, None]
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the probability of each label less 1/2, so that equal sides give 0, not relevant."""
         counts = self._count_neighbours(X)
         labels = np.arange(len(self.prior_))
         relevant = self.prior_ * self.likelihood_relevant_[labels, counts]
@@ -160,10 +161,15 @@ class MLkNN(ProbabilityClassifier):
         return 0.5 * (relevant - irrelevant) / (relevant + irrelevant)
 
     def _probabilities(self, X: Matrix) -> FloatArray:
+        """Return P(relevant given the number of neighbours with the label)."""
         return self._scores(X) + 0.5
 
     def _count_neighbours(self, X: Matrix | None = None) -> IntArray:
-        """Return the number of neighbours that have each label; None means the training rows."""
+        """Return the number of neighbours that have each label: (n_rows, n_labels).
+
+        X are checked rows that are not scaled yet. None means the training rows, without
+        themselves.
+        """
         n_rows = len(self.Y_fit_) if X is None else X.shape[0]
         counts = np.zeros((n_rows, self.Y_fit_.shape[1]), dtype=np.intp)
         if self.n_neighbors_:
@@ -174,16 +180,20 @@ class MLkNN(ProbabilityClassifier):
         return counts
 
     def _get_search(self) -> "NeighbourSearch":
-        """Return the index of the training rows, which is built once and is in no model file."""
+        """Return the index of the training rows, which is built at its first use.
+
+        No model file and no pickle has it.
+        """
         if self._index is None:
             self._index = NeighbourSearch(self.X_fit_, self.n_neighbors_, self.n_jobs)
         return self._index
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the index, which is large and can be built again."""
         return {**cast("dict[str, Any]", super().__getstate__()), "_index": None}
 
     def _scale_features(self, X: Matrix) -> Matrix:
-        """Return X with each feature divided by its range; X itself without scaling."""
+        """Return X with each feature divided by its range, as a new matrix; X itself without scaling."""
         # A shift of the features changes no distance, so that min-max scaling is a division by the range.
         if self.feature_scale_ is None:
             return X
@@ -201,7 +211,7 @@ class MLkNN(ProbabilityClassifier):
 
 
 def _invert_range(X: Matrix) -> FloatArray:
-    """Return 1 / the range of every feature, or 0 for a constant feature."""
+    """Return 1 / the range of every feature, or 0 for a constant feature: (n_features,)."""
     low, high = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(axis=0), X.max(axis=0))
     span = np.asarray(high - low, dtype=X.dtype)
     return np.divide(1.0, span, out=np.zeros_like(span), where=span > 0)
@@ -229,17 +239,21 @@ class NeighbourSearch:
             self.tree = _build_tree(self.X) if has_tree else None
 
     def find_among_rows(self) -> IntArray:
-        """Return the indices (n_samples, k) of the nearest rows of every row of X but itself."""
+        """Return the indices (n_samples, k) of the nearest other rows of every row of X, ascending."""
         return self._search_rows(self.X, np.arange(self.X.shape[0]))
 
     def find(self, rows: Matrix) -> IntArray:
-        """Return the indices (n_rows, k) of the nearest rows of new rows, in ascending order."""
+        """Return the indices (n_rows, k) of the nearest rows of new rows, ascending in each row."""
         if sparse.issparse(self.X):
             rows = _sum_duplicates(sparse.csr_array(rows))
         return self._search_rows(rows, np.full(rows.shape[0], -1))
 
     def _search_rows(self, rows: Matrix, own: IntArray) -> IntArray:
-        """Return the nearest rows of all rows; `own` is the index that each row excludes, or -1."""
+        """Return the nearest rows (n_rows, k) of all rows, as ascending indices.
+
+        `own` (n_rows,) is the index that each row excludes, or -1. The tree answers first, if there
+        is one.
+        """
         nearest = np.full((rows.shape[0], self.k), -1, dtype=np.intp)
         if self.tree is not None:
             self._fill_missing(nearest, TREE_ROWS, partial(self._search_tree, self.tree), rows, own)
@@ -247,7 +261,10 @@ class NeighbourSearch:
         return nearest
 
     def _fill_missing(self, nearest: IntArray, step: int, search: Search, rows: Matrix, own: IntArray) -> None:
-        """Search for the rows that have no neighbours yet, block by block."""
+        """Fill `nearest` in place for the rows whose entries are -1, in blocks of `step` rows.
+
+        A search may leave entries of -1.
+        """
         wanted = np.flatnonzero(nearest[:, 0] < 0)
         blocks = [wanted[start : start + step] for start in range(0, len(wanted), step)]
         jobs = (delayed(self._search_block)(search, rows[block], own[block]) for block in blocks)
@@ -255,16 +272,18 @@ class NeighbourSearch:
             nearest[block] = indices
 
     def _search_block(self, search: Search, rows: Matrix, own: IntArray) -> IntArray:
+        """Search for one block of rows, which become dense if X is dense."""
         if isinstance(self.X, np.ndarray) and not isinstance(rows, np.ndarray):
             rows = rows.toarray()
         with np.errstate(over="ignore", invalid="ignore"):
             return search(rows, own)
 
     def _search_tree(self, tree: "KDTree", rows: FloatArray, own: IntArray) -> IntArray:
-        """Return neighbours of a k-d tree for rows whose k-th is clearly nearer than the next, else -1.
+        """Return neighbours of a k-d tree for rows whose k-th is clearly nearer than the next.
 
-        Distances of the tree are roots of sums of squared differences. They, and the bounds by which the
-        tree excludes rows, have an error of at most m + 4 roundings.
+        The result (n_rows, k) has ascending indices, and -1 for all other rows. Distances of the
+        tree are roots of sums of squared differences. They, and the bounds by which the tree
+        excludes rows, have an error of at most m + 4 roundings.
         """
         n_wanted = self.k + int((own >= 0).any())
         distances, columns = tree.query(rows, k=n_wanted + 1)
@@ -279,7 +298,11 @@ class NeighbourSearch:
         return nearest
 
     def _search_bounds(self, rows: Matrix, own: IntArray) -> IntArray:
-        """Return the k first candidates of every row; compute numbers only if the bounds overlap."""
+        """Return the k first candidates (n_rows, k) of every row, as ascending indices.
+
+        Numbers are computed only if the bounds overlap. Of equal numbers, the first row of X comes
+        first.
+        """
         row, column, low, high, are_exact = self.filter.find_candidates(rows, own)
         n_rows = rows.shape[0]
         k = self.k
@@ -376,7 +399,10 @@ class ProductFilter:
         return Candidates(row, column, bound, np.where(bound == -np.inf, np.inf, high), exact)
 
     def _multiply(self, rows: Matrix) -> FloatArray:
-        """Return all products with the rows X; very sparse rows are multiplied as sparse matrices."""
+        """Return all products (n_rows, n_samples) with the rows X, as a new dense array in C order.
+
+        Very sparse rows are multiplied as sparse matrices.
+        """
         if isinstance(self.X, np.ndarray) or isinstance(rows, np.ndarray):
             return rows @ self.X.T
         if self.X.nnz < SPARSE_BELOW * self.X.shape[0] * self.X.shape[1]:
@@ -384,7 +410,7 @@ class ProductFilter:
         return np.ascontiguousarray((self.X @ rows.T.toarray(order="C")).T)
 
     def _bound_kth(self, low: FloatArray) -> FloatArray:
-        """Return an upper bound on the k-th value of every row, as a column."""
+        """Return an upper bound on the k-th smallest value of every row, as a column."""
         n = low.shape[1]
         group = self.group
         least = low[:, : n - n % group].reshape(len(low), group, n // group).min(axis=1)
@@ -392,7 +418,10 @@ class ProductFilter:
 
 
 def compute_squared_distances(A: Matrix, i: IntArray, B: Matrix, j: IntArray) -> FloatArray:
-    """Compute the numbers of the pairs A[i], B[j], with the same bits on every processor."""
+    """Compute the squared distances of the pairs A[i], B[j], the same bits on every processor.
+
+    i and j are indices of the same length. The code calls such a distance the number of the pair.
+    """
     numbers = np.empty(len(i))
     # The `size` of a sparse matrix is the number of its stored entries.
     step = max(1, NUMBER_ENTRIES // (A.size // max(A.shape[0], 1) + B.size // B.shape[0] + 1))
@@ -410,7 +439,10 @@ def compute_squared_distances(A: Matrix, i: IntArray, B: Matrix, j: IntArray) ->
 
 
 def _find_kth(row: IntArray, values: FloatArray, n_rows: int, k: int) -> FloatArray:
-    """Return the k-th smallest value of every row; `row` is sorted."""
+    """Return the k-th smallest value of every row: (n_rows,). `row`, the row of each value, is sorted.
+
+    A row with fewer than k values has infinity.
+    """
     place = _count_equal_before(row)
     table = np.full((n_rows, place.max(initial=0) + 1), np.inf)
     table[row, place] = values
@@ -424,11 +456,13 @@ def _count_equal_before(row: IntArray) -> IntArray:
 
 
 def _are_integers(X: Matrix) -> bool:
+    """Return whether all stored entries are whole numbers; True for an empty matrix."""
     values = X if isinstance(X, np.ndarray) else X.data
     return bool((values == np.rint(values)).all())
 
 
 def _build_tree(X: Matrix) -> "KDTree":
+    """Return a k-d tree of dense rows."""
     # Imported here, because the import takes long and only this function needs it.
     from sklearn.neighbors import KDTree
 
@@ -436,7 +470,10 @@ def _build_tree(X: Matrix) -> "KDTree":
 
 
 def _sum_duplicates(X: Matrix) -> Matrix:
-    """Return sparse rows with sorted entries without duplicates, so that sums follow the order of the features."""
+    """Return sparse rows with sorted entries without duplicates; X itself if it is dense or so.
+
+    Then sums follow the order of the features. X is not changed.
+    """
     if not isinstance(X, np.ndarray) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -76,6 +76,10 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         return self.targets_.sklearn_classes()
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Make the fit methods of a subclass atomic, and let its predictions use `set_output`.
+
+        Only methods that the subclass defines itself are replaced.
+        """
         super().__init_subclass__(**options)
         for name in FIT_METHODS:
             if isfunction(method := vars(cls).get(name)):
@@ -184,6 +188,7 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         return float(accuracy_score(*values, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of a classifier of label matrices; its base learner or kernel counts."""
         tags = super().__sklearn_tags__()
         learner = getattr(self, "estimator", None)
         tags.input_tags.sparse = learner is None or get_tags(learner).input_tags.sparse
@@ -193,13 +198,20 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         return tags
 
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
-        """Yield the scores of one block of rows after the other, (n_rows, n_columns)."""
+        """Yield the scores of one block of rows after the other: (n_rows, n_columns).
+
+        The default is one block. X is in any form that `predict` accepts.
+        """
         model: Any = self
         yield scores_of(model, X)
 
 
 def _convert_output(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method with its result in the container of `set_output`, if a user calls it."""
+    """Return the method with its result in the container of `set_output`, if a user calls it.
+
+    `method` takes X first and returns an array or a sparse matrix. A call inside another one of
+    `OUTPUT_METHODS`, of any model, returns the array itself.
+    """
 
     @wraps(method)
     def call(self: NamedAnswers, X: Any, *args: Any, **options: Any) -> Any:
@@ -227,6 +239,7 @@ class _ConditionalMethod:
         self.__doc__ = method.__doc__
 
     def __get__(self, model: NamedAnswers | None, owner: type) -> Any:
+        """Return the bound method; raise AttributeError if its condition is not met."""
         bound = self._method.__get__(model, owner)
         return bound if model is None else MethodType(_convert_output(bound.__func__), model)
 
@@ -397,7 +410,10 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
 
 
 def _name_columns(model: Any, n_columns: int) -> Array:
-    """Return the names of the columns of a result: label names, or classes, or column numbers."""
+    """Return the names of the columns of a result: label names, or classes, or column numbers.
+
+    The first of them that has one name for each column is taken: (n_columns,).
+    """
     for names in (label_names(model), getattr(model, "classes_", None)):
         if names is not None and np.ndim(names) == 1 and len(names) == n_columns:
             return np.asarray(names)

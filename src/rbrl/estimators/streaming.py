@@ -147,6 +147,7 @@ class _StreamingMethod:
         self.__doc__ = method.__doc__
 
     def __get__(self, model: Any, owner: type) -> Any:
+        """Return the bound method; raise AttributeError with the reason if batches are not possible."""
         if model is None:
             return self._method
         reason = explain_why_not_streamable(model)
@@ -256,9 +257,10 @@ def learn_rows(
 
 
 def _count_empty_rows(model: Any, Y: IntArray, counts: FloatArray) -> None:
-    """Update the share of the rows that have no label.
+    """Update the share of the rows that have no label, and the weight of all rows so far.
 
-    A model file of an earlier version has no `empty_share_`: the share of its rows counts as 0 or 1.
+    `counts` (n_rows,) are the weights of the rows of Y. A model file of an earlier version has no
+    `empty_share_`: the share of its rows counts as 0 or 1.
     """
     before = getattr(model, "weight_seen_", float(model.n_samples_seen_))
     share = getattr(model, "empty_share_", 0.0 if getattr(model, "all_labelled_", False) else 1.0)

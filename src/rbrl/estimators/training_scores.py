@@ -119,7 +119,10 @@ def count_effective_parameters(design: Design, ridge: float, row_squares: FloatA
 
 
 def _compute_shares(values: FloatArray, ridge: float | FloatArray) -> FloatArray:
-    """Return values / (values + ridge), where negative values count as 0; 0 for a value of 0."""
+    """Return values / (values + ridge), a new array; negative values count as 0.
+
+    A value of 0 has the share 0, even if the ridge is 0.
+    """
     values = np.maximum(values, 0.0)
     return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
 
@@ -151,7 +154,7 @@ def estimate_kernel_parameters(K: FloatArray, ridge: float, n_samples: float) ->
 
 
 def choose_spectrum_rows(n_samples: int) -> IntArray:
-    """Choose at most `SPECTRUM_ROWS` evenly spaced rows."""
+    """Choose at most `SPECTRUM_ROWS` evenly spaced rows; return their indices in ascending order."""
     return np.unique(np.linspace(0, n_samples - 1, min(n_samples, SPECTRUM_ROWS)).round().astype(np.int64))
 
 

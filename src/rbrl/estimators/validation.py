@@ -215,7 +215,7 @@ def store_columns(model: Any, columns: Columns) -> None:
 
 
 def _as_text(names: Iterable[object]) -> Any:
-    """Return names as an array of text of one width.
+    """Return names as an array (n_names,) of text of one width.
 
     A model file with one object for each of 50,000 names takes seconds to load.
     """

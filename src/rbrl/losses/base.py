@@ -57,6 +57,8 @@ class Terms(NamedTuple):
 def sum_terms(parts: Sequence[Terms]) -> Terms:
     """Return the terms of a sum of losses, or of a loss over several blocks of rows.
 
+    The reach is the shortest one. Without parts, all terms are 0 and the reach is infinite.
+
     Examples
     --------
     >>> from rbrl.losses import Terms
@@ -143,15 +145,18 @@ class Loss(ABC):
 
     @abstractmethod
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to R (n_samples, n_labels), in place; return the terms of the scaled loss."""
+        """Add scale x gradient to R, in place; return the terms of the scaled loss.
+
+        R (n_samples, n_labels) is float64 in C order. The other arrays are not changed.
+        """
 
     @abstractmethod
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the diagonal of the generalised Hessian: (n_samples, n_labels)."""
+        """Return the diagonal of the generalised Hessian: (n_samples, n_labels), a new array."""
 
     @abstractmethod
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the generalised Hessian at F times D: (n_samples, n_labels)."""
+        """Return the generalised Hessian at F times D: (n_samples, n_labels), a new array."""
 
     @abstractmethod
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
@@ -174,7 +179,7 @@ class Loss(ABC):
         return self.evaluate(Y, F, weights)[1]
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the sum of the generalised Hessians of the rows: (n_labels, n_labels)."""
+        """Return the sum of the generalised Hessians of the rows: (n_labels, n_labels), symmetric."""
         units = np.eye(F.shape[1])
         columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
         return np.array(columns)
@@ -193,9 +198,10 @@ class Loss(ABC):
         return None
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return a bound on the change of the gradient, per relative change of the scores: (n_samples, n_labels).
+        """Return a bound on the change of the gradient, per relative change of the scores.
 
-        Only the sizes of the entries count; their signs have no meaning.
+        It has the shape (n_samples, n_labels). Only the sizes of the entries count; their signs
+        have no meaning.
         """
         return self.hessian_diagonal(Y, F, weights).sum(axis=1)[:, None] * F
 
@@ -308,7 +314,10 @@ class ClassWeighted(Loss):
     table: FloatArray
 
     def _weigh(self, Y: Array, weights: Weights) -> tuple[Array, FloatArray]:
-        """Return the labels without entries of weight 0, and the weights of the entries."""
+        """Return the labels without entries of weight 0, and the weights of the entries.
+
+        Both are new arrays (n_samples, n_labels). A label of weight 0 becomes a missing label.
+        """
         entries = apply_class_weights(Y, weights, self.table)
         return np.where(entries > 0, Y, np.int8(0)), entries
 

@@ -63,7 +63,11 @@ class LabelGraph(Loss):
 
     @cached_property
     def _edges(self) -> tuple[Array, Array, FloatArray, FloatArray, FloatArray]:
-        """Return pairs of labels, their signs and weights, and the rest of the diagonal without rounding errors."""
+        """Return pairs of labels j < k, their signs and weights, and the rest of the diagonal.
+
+        The first four arrays have one entry for each non-zero L_jk. The rest r has one entry for
+        each label: L_jj minus the sum of |L_jk|, without rounding errors. It may be negative.
+        """
         L = self.matrix
         j, k = np.nonzero(np.triu(L, 1))
         diagonal = np.diag(L)

@@ -50,6 +50,7 @@ class BlockScores:
     sampled: FloatArray | None = None
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return int(self.design.shape[0])
 
     @property
@@ -65,12 +66,14 @@ class BlockScores:
         return BlockScores(self.weights - other.weights, self.design)
 
     def __mul__(self, factors: Any) -> "BlockScores":
+        """Return the scores of the weights times `factors`, a number or an array (n_labels,)."""
         sampled = None if self.sampled is None else self.sampled * factors
         return BlockScores(self.weights * factors, self.design, sampled)
 
     __rmul__ = __mul__
 
     def __matmul__(self, matrix: FloatArray) -> "BlockScores":
+        """Return the scores times a matrix (n_labels, k), without scores of the sample."""
         return BlockScores(self.weights @ matrix, self.design)
 
     @property
@@ -124,7 +127,7 @@ class SummedDesign(Design):
     Parameters
     ----------
     n_samples : int
-    turn : array (n_features, ndescribe_columns) or Rotation
+    turn : array (n_features, n_columns) or Rotation
         Matrix from coordinates to coefficients.
     gram_diagonal : array (n_columns,)
         Diagonal of Z'Z.
@@ -208,7 +211,10 @@ class BlockDesign(SummedDesign):
         super().__init__(survey.n_samples, turn, diagonal, self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
-        """Return X'X times V, estimated from the sample."""
+        """Return X'X times V (n_columns, k), estimated from the sample.
+
+        X has the constant column. Each sampled row counts as often as the rows that it represents.
+        """
         X, _, multiplicities, _ = self.sample
         R = multiplicities[:, None] * scores(X, last_row_times(V, self.constant))
         return last_row_times(add_adjoint(X, R, np.zeros(V.shape)), self.constant)

@@ -156,12 +156,16 @@ class BlockLoss:
         return LineValue(end.terms.value, after, curvatures, joint_curvature)
 
     def _sample_scores(self, at: BlockScores) -> FloatArray:
+        """Return the scores of the sample, which `at` keeps for later calls."""
         if at.sampled is None:
             at.sampled = scores(self._sample[0], self.design.coefficients(at.weights))
         return at.sampled
 
     def _evaluate_at(self, W: FloatArray) -> Evaluation:
-        """Return the evaluation at these weights, and keep it."""
+        """Return the evaluation at weights W, from an earlier pass if W is the same.
+
+        The last `KEPT_EVALUATIONS` and the one at zero weights are kept. W is kept without a copy.
+        """
         for kept in self.evaluations:
             if _equal(kept.weights, W):
                 return kept
@@ -173,7 +177,10 @@ class BlockLoss:
         return new
 
     def pass_over_blocks(self, W: FloatArray, coefficients: FloatArray) -> Evaluation:
-        """Return the evaluation at weights whose coefficients are given, in one pass."""
+        """Return the evaluation at weights W, in one pass; it is not kept.
+
+        `coefficients` are those of W: they go to the blocks, and may have been rounded.
+        """
         has_moved = bool(W.any())
         self.design.columns_multiplied += W.shape[1] * (1 + has_moved)
         total = self.design.blocks.total(evaluate_block, self.loss, coefficients)
@@ -246,7 +253,11 @@ class BlockObjective(SummedObjective):
         self.known = design.survey.known > 0
 
     def prove(self, W: FloatArray, dual_scores: BlockScores) -> Proof:
-        """Return the proof of the gap of coefficients W, from passes that the solver has made."""
+        """Return the proof of the gap of coefficients W, from passes that the solver has made.
+
+        W (n_columns, n_labels) are coefficients of the features, with the intercept in the last
+        row. One pass is made if the solver did not evaluate exactly these.
+        """
         constant = self.design.constant
         evaluations = self.loss.evaluations
         at_W = [kept for kept in evaluations if _equal(kept.coefficients, W)]

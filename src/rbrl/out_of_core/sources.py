@@ -78,7 +78,10 @@ class Blocks(ABC):
 
     @abstractmethod
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Compute the sum where the rows are."""
+        """Return the sum of ``function(block, *arguments)``, computed where the rows are.
+
+        It calls `progress.advance`. There is at least one block.
+        """
 
     @abstractmethod
     def apply_to_first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
@@ -113,7 +116,10 @@ class LocalBlocks(Blocks):
         self.reading_seconds = 0.0
 
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Return the sum, computed one block at a time."""
+        """Return the sum, computed one block at a time.
+
+        The results of the first block are added to in place.
+        """
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             part = function(self._read(i), *arguments)
@@ -207,7 +213,11 @@ class DaskBlocks(Blocks):
 
 
 def _make_block(part: Any, name: str) -> Block:
-    """Return the block of a part (X, Y) or (X, Y, weights)."""
+    """Return the block of a part (X, Y) or (X, Y, weights), with the name of its messages.
+
+    The matrices are not copied unless entries are masked. Their shapes are checked later, in the
+    survey.
+    """
     X, Y, *weights = part
     if hasattr(X, "iloc"):
         check_same_rows(X=X, Y=Y)
@@ -216,7 +226,7 @@ def _make_block(part: Any, name: str) -> Block:
 
 
 def _as_dask_array(name: str, data: Any) -> Any:
-    """Return a Dask array or data frame as a Dask array."""
+    """Return a Dask array or data frame as a Dask array; raise ValueError for anything else."""
     if not hasattr(data, "to_delayed"):
         raise ValueError(
             f"If X is a Dask array or data frame, {name} must be one, too. Got {type(data).__name__}; use "
@@ -246,7 +256,10 @@ def _check_same_rows(name: str, X_rows: tuple[float, ...], rows: tuple[float, ..
 
 
 def _add_all(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Add the results of other tasks; the first one is copied, because tasks must not change their inputs."""
+    """Add the results of other tasks, in their order; lists are joined.
+
+    The first one is copied, because tasks must not change their inputs.
+    """
     first = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
     return reduce(lambda total, result: tuple(map(iadd, total, result)), results[1:], first)
 

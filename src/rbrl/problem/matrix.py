@@ -51,7 +51,7 @@ class DenseDesign(RowDesign):
         self.shape = Q.shape
 
     def _product(self, W: FloatArray) -> FloatArray:
-        """Return Z @ W in double precision, computed in the precision of Q."""
+        """Return Z @ W as a new array in double precision, computed in the precision of Q."""
         return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
@@ -59,7 +59,7 @@ class DenseDesign(RowDesign):
         return self.stretch * (self.Q.T @ R.astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def matrix(self) -> FloatArray:
-        """Return Z as a dense array."""
+        """Return Z as a new dense array, in double precision or in the precision of Q."""
         return self.Q * np.ravel(self.stretch)
 
 
@@ -142,9 +142,11 @@ class MatrixDesign(AscentDesign):
         return V.T @ V
 
     def _product(self, W: FloatArray) -> FloatArray:
+        """Return X @ (turn @ W): (n_samples, n_labels), a new array."""
         return scores(self.X, W if self.turn is None else self.turn @ W)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
+        """Return turn' @ (X' @ R): (n_columns, n_labels), a new array."""
         return self.to_weight_gradient(adjoint(self.X, R))
 
     def row_norms(self) -> FloatArray:
@@ -152,13 +154,19 @@ class MatrixDesign(AscentDesign):
         return np.sqrt(self.row_squares)
 
     def row_gram(self, diagonal: FloatArray) -> FloatArray:
-        """Return X X' divided by the entries of `diagonal`, which must be equal: (n_samples, n_samples)."""
+        """Return X X' divided by `diagonal`, whose entries must be equal: (n_samples, n_samples).
+
+        A `turn` does not change it. X X' is kept for the next call.
+        """
         if self._gram is None:
             self._gram = gram_matrix(self.X.T.tocsr() if issparse(self.X) else self.X.T)
         return self._gram / diagonal[0]
 
     def weighted_gram(self, row_curvature: FloatArray) -> FloatArray:
-        """Return Q' X' diag(row_curvature) X Q, with Q = ``turn``."""
+        """Return Q' X' diag(row_curvature) X Q, with Q = ``turn``: a new array.
+
+        The curvatures (n_samples,) are at least 0.
+        """
         if self.whitened:
             # Two more products with Q would take more time than a product with a few dense rows.
             return super().weighted_gram(row_curvature)
@@ -170,7 +178,11 @@ class MatrixDesign(AscentDesign):
 
 
 def _ascend(X: Matrix, *data: Any) -> float:
-    """Call the loop of dual ascent for a sparse or a dense X; `data` are its other arguments."""
+    """Call the loop of dual ascent for a sparse or a dense X; return the sum of losses.
+
+    `data` are the other arguments of `rows.dual_ascent_dense`, from `squares` to Z. The last two, W
+    and Z, change in place.
+    """
     if issparse(X):
         return float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
     return float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))

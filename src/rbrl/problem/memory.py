@@ -245,7 +245,10 @@ def check_memory(needs: MemoryNeeds, owner: str) -> Iterator[None]:
 
 
 def _explain(needs: MemoryNeeds, owner: str, available: int | None) -> str:
-    """Return a message with the memory that a fit needs, the available memory, and the remedy."""
+    """Return a message with the memory that a fit needs, the available memory, and the remedy.
+
+    `available` is a number of bytes, or None if it is not known.
+    """
     known = "" if available is None else f", and {available / 1e9:.3g} GB are available"
     size = needs.size
     return (

@@ -50,7 +50,7 @@ class Ridge:
         return 0.5 * self.weight * float(np.sum(self.row_weights * W**2))
 
     def gradient(self, W: FloatArray) -> FloatArray:
-        """Return the gradient of the penalty at W: (n_columns, n_labels)."""
+        """Return the gradient of the penalty at W: (n_columns, n_labels), a new array."""
         return self.weight * self.row_weights * W
 
     @property
@@ -85,7 +85,7 @@ class NuclearNorm:
         return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight and W.any() else 0.0
 
     def prox(self, W: FloatArray, step: float) -> FloatArray:
-        """Return the minimiser of step * value(V) + ||V - W||^2 / 2 over V.
+        """Return the minimiser of step * value(V) + ||V - W||^2 / 2 over V, as a new array.
 
         It has the singular values of W, shrunk by step * weight.
         """
@@ -143,7 +143,7 @@ class SmoothedNuclear:
             self.smooth(width)
 
     def smooth(self, width: float) -> None:
-        """Set the width eps, and compute `value` and `hessian`.
+        """Set the width eps, and compute `value` and `hessian`. It may be called again.
 
         The width is at least 1e-13 times the largest singular value, so that H is finite.
         """
@@ -153,7 +153,10 @@ class SmoothedNuclear:
         self.hessian = (self.V * (self.weight / root)) @ self.V.T
 
     def reweigh(self, W: FloatArray) -> FloatArray:
-        """Return W H, or H W if H multiplies from the left. At the weights themselves it is the gradient."""
+        """Return W H, or H W if H multiplies from the left, as a new array.
+
+        At the weights themselves it is the gradient.
+        """
         return self.hessian @ W if self.left else W @ self.hessian
 
 
@@ -255,11 +258,11 @@ class Objective:
         return self.design.columns_multiplied / (2 * self.Y.shape[1])
 
     def zeros(self) -> FloatArray:
-        """Return weights of zero."""
+        """Return weights of zero: a new array (n_columns, n_labels)."""
         return np.zeros(self.shape)
 
     def zero_scores(self) -> Any:
-        """Return the scores of weights of zero."""
+        """Return the scores of weights of zero, in the form that `design.scores` returns."""
         return np.zeros(self.Y.shape)
 
     def at(self, W: FloatArray, scores: Any = None) -> Point:
@@ -299,7 +302,11 @@ class Objective:
             yield rows, scores, weights, loss, gradient
 
     def _row_blocks(self) -> Iterator[tuple[slice, Array, Weights]]:
-        """Yield blocks of rows: their slice, their labels as a dense array, and their weights."""
+        """Yield blocks of rows: their slice, their labels as a dense array, and their weights.
+
+        The blocks are in the order of the rows. The last slice may end beyond the rows. Without
+        rows, there is one empty block. Labels and weights may be views and must not be changed.
+        """
         n_samples, n_labels = self.Y.shape
         step = max(1, block_size(n_samples * n_labels) // max(n_labels, 1))
         for start in range(0, max(n_samples, 1), step):
@@ -351,5 +358,8 @@ class Objective:
         return loss + self.ridge.value(W) + nuclear
 
     def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
-        """Return the gradient of loss and ridge at W, from the residual there. It costs half an evaluation."""
+        """Return the gradient of loss and ridge at W, from the residual there: a new array.
+
+        It costs half an evaluation.
+        """
         return self.design.adjoint(residual) + self.ridge.gradient(W)

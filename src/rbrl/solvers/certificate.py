@@ -164,6 +164,8 @@ def _distance(
 
     The bound includes the rounding errors. N is shrunk until it is feasible in spite of its
     rounding errors; None is 0. `r` are the row weights of the ridge.
+
+    `adjoint` is -M, and neither it nor N is changed. `r` is a float or an array (n_columns, 1).
     """
     factor = 0.0 if N is None else shrink_factor(N, nuclear)
     step = max(1, BLOCK_ENTRIES // max(adjoint.shape[1], 1))
@@ -183,7 +185,8 @@ def _distance(
 def loss_bound(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -> float:
     """Return theta * linear - theta^2 * quadratic, minus a bound on the rounding error of sums.
 
-    `quadratic` is added to the quadratic term of the loss. Each sum has `n_terms` terms; 0 means that
+    `quadratic` is the quadratic term of the ridge for N = 0. It is added to the term of the loss,
+    but its rounding is not counted. The sums of the loss have `n_terms` terms; 0 means that
     rounding is ignored.
     """
     value = theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
@@ -193,8 +196,8 @@ def loss_bound(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int =
 def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: float = np.inf) -> float:
     """Return the theta that maximises the bound for a given N.
 
-    `quadratic` and `linear` are added to the terms of the loss. Theta is between 0 and the smallest of
-    `limit`, the reach of the loss, and `LARGEST_THETA`.
+    `quadratic` and `linear` are the terms of the ridge, which are added to the terms of the loss.
+    Theta is between 0 and the smallest of `limit`, the reach of the loss, and `LARGEST_THETA`.
     """
     slope = loss.linear + linear
     curvature = loss.quadratic + quadratic
@@ -242,9 +245,10 @@ def maximise_by_reweighting(
 
 
 def shrink_factor(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
-    """Return a factor for which factor * N has no singular value above the nuclear weight.
+    """Return a factor in [0, 1] for which factor * N has no singular value above the nuclear weight.
 
-    `hidden` bounds the rounding error of N in the spectral norm.
+    `hidden` bounds the rounding error of N (n_rows, n_labels) in the spectral norm. N is not
+    changed.
     """
     if not (hidden or N.any()):
         return 1.0
@@ -285,7 +289,7 @@ class DualPoint:
 
     @classmethod
     def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
-        """Return the dual point at scores F, and R."""
+        """Return the dual point at scores F (n_samples, n_labels), and R, a new array of this shape."""
         data = objective.Y, F, objective.sample_weight
         loss, R = objective.loss.evaluate(*data)
         sums = np.array([squares(A) for A in (R, objective.loss.rounding_reach(*data), F)])
@@ -386,6 +390,10 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
 
 
 def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:
-    """Return slices of labels, for a matrix (n_columns, n_labels) that is computed in blocks of labels."""
+    """Return slices of labels, for a matrix (n_columns, n_labels) that is computed in blocks.
+
+    The last slice may end beyond `n_labels`. A block has at least `FEWEST_LABELS` labels, even if
+    it then exceeds the usual size.
+    """
     step = max(FEWEST_LABELS, block_size(n_columns * n_labels) // max(n_columns, 1))
     return (slice(start, start + step) for start in range(0, n_labels, step))

@@ -98,7 +98,10 @@ class DualAscent:
 
 
 def explain_unsuitable(objective: Objective) -> str:
-    """Return why dual ascent cannot minimise an objective, with a remedy; "" if it can."""
+    """Return why dual ascent cannot minimise an objective, with a remedy; "" if it can.
+
+    Only types and weights are read, so that the call costs no product with the data.
+    """
     design = objective.design
     if not isinstance(design, AscentDesign) or design.turn is not None:
         return (
@@ -206,7 +209,13 @@ class Ascent(Run):
             self.check()
 
     def run(self) -> SolverResult:
-        """Ascend until the gap is at most the tolerance."""
+        """Ascend until a stopping rule is met; return the result with the last weights.
+
+        A run can be run once.
+
+        The objective values of the history are estimates where they were not checked: the loss of a
+        row is its loss when it was visited.
+        """
         design = self.objective.design
         while not self.is_finished():
             before = self.W.copy() if self.tol <= ROUNDING_GAP else None
@@ -236,7 +245,10 @@ class Ascent(Run):
         return is_certified or self.is_settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def dual_variables(self) -> FloatArray:
-        """Return the dual variables, minus the gradient of the loss at the dual scores: a new array."""
+        """Return the dual variables, minus the gradient of the loss at the dual scores.
+
+        They are a new array (n_samples, n_labels), which the caller may change.
+        """
         A = np.empty_like(self.dual_scores)
         for part, _, _, _, gradient in self.objective.evaluate_rows(self.dual_scores.__getitem__):
             np.negative(gradient, out=A[part])
@@ -247,6 +259,8 @@ class Ascent(Run):
 
         The singular values come from the smallest Gram matrix: over labels, over columns, or over
         rows.
+
+        It replaces `W` and the singular values; the dual scores do not change.
         """
         points = self.points
         nuclear = self.objective.nuclear.weight
@@ -276,11 +290,19 @@ class Ascent(Run):
             self.W = shrink @ V if by_columns else V @ shrink
 
     def penalties(self, square: float) -> float:
-        """Return the sum of ridge and nuclear norm at the current weights, from their squared norm."""
+        """Return ridge plus nuclear norm at the current weights, whose squared norm is `square`.
+
+        The ridge is the ridge of the objective, not of the proximal problem. `sigma` must be
+        current.
+        """
         return 0.5 * self.objective.ridge.weight * square + self.objective.nuclear.weight * float(self.sigma.sum())
 
     def check(self) -> None:
-        """Compute the certified gap. If it falls slowly, give up or change the proximal ridge."""
+        """Compute the certified gap. If it falls slowly, give up or change the proximal ridge.
+
+        It sets `now`, `bound`, `forecast` and, if the run must end, `stopped_by`. The value of the
+        last iteration in `way` becomes exact. A change of the proximal ridge replaces `W`.
+        """
         objective = self.objective
         row_scores = objective.design.row_scores(self.W)
         square = objective.design.squared_norm(self.W, row_scores)

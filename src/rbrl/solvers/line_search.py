@@ -140,7 +140,11 @@ class Ray:
             self._square = D.T @ D
 
     def __call__(self, t: FloatArray) -> LineValue:
-        """Return the value, the slopes and the curvatures in t, and the curvature along equal lengths."""
+        """Return the value, the slopes and the curvatures in t, and the curvature along equal lengths.
+
+        `t` has one step length for each label, (n_labels,), and is not changed. The slopes and
+        curvatures are new arrays.
+        """
         objective, start = self.objective, self.iterate
         data = objective.Y, start.scores, self.scores, t, objective.sample_weight
         value, slopes, curvatures, joint = self.line(*data)
@@ -156,7 +160,10 @@ class Ray:
         )
 
     def _nuclear(self, t: FloatArray) -> LineValue:
-        """Return the part of the smoothed nuclear norm; its curvatures are those of the reweighted ridge at t."""
+        """Return the part of the smoothed nuclear norm; its curvatures are those of the reweighted ridge at t.
+
+        It is called only with a nuclear norm. `t` has the shape (n_labels,).
+        """
         norm = self.iterate.nuclear
         if norm.left:
             # Small matrices over the columns of the design.

@@ -151,7 +151,10 @@ class Solution:
     messages: tuple[str, ...] = ()
 
     def after(self, first: "Solution") -> "Solution":
-        """Return this solution with the iterations of the solution from which it started."""
+        """Return this solution with the iterations of the solution from which it started.
+
+        The coefficients, proof and messages do not change.
+        """
         return replace(self, result=_join_results(first.result, self.result))
 
     @classmethod
@@ -383,7 +386,11 @@ def solve_kernel(
 
 
 def _join_results(first: SolverResult, second: SolverResult) -> SolverResult:
-    """Return one result of two runs, of which the second one started where the first one ended."""
+    """Return one result of two runs, of which the second one started where the first one ended.
+
+    Weights, gap and messages are those of the second run. Evaluations, iterations and histories are
+    those of both.
+    """
     return replace(
         second,
         history=np.concatenate([first.history, second.history]),
