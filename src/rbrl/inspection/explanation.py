@@ -102,6 +102,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        """Return the text with the default number of terms."""
         return self.text()
 
     __repr__ = __str__
@@ -197,7 +198,8 @@ class Explanation:
     def _lines(self, n_terms: int, by_side: bool = False) -> Iterator[tuple[str, float]]:
         """Yield name and contribution of the largest terms, of sums of the others, and of constants.
 
-        The other terms have one sum, or a sum for each sign if `by_side`.
+        The order is that of the text. The other terms have one sum, or a sum for each sign if
+        `by_side`.
         """
         check_number("Explanation", "n_terms", n_terms, low=1, integer=True)
         for term, value, contribution in zip(self.terms[:n_terms], self.values, self.contributions):
@@ -212,6 +214,7 @@ class Explanation:
         yield from self._nonzero_constants()
 
     def _nonzero_constants(self) -> list[tuple[str, float]]:
+        """Return name and value of the constants that are not 0."""
         # A kernel model has the intercept 0, and constants that two labels share cancel.
         return [(name, value) for name, value in self.constants.items() if value]
 
@@ -297,7 +300,7 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
 
 
 def _as_one_row(x: Any) -> Any:
-    """Return a row as a matrix, a frame or a list of one row."""
+    """Return a row as a matrix, a frame or a list of one row; raise ValueError for several rows."""
     check_no_mask(x=x)
     if isinstance(x, str | dict):
         return [x]
@@ -315,7 +318,10 @@ def _as_one_row(x: Any) -> Any:
 
 
 def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
-    """Return the column of a label: a name, or a column number if the names are text."""
+    """Return the column of a label: a name, or a column number if the names are text.
+
+    `parameter` is the name of the argument in the message of ValueError.
+    """
     if label in names:
         return names.index(label)
     if isinstance(label, int | np.integer) and isinstance(names[0], str) and 0 <= label < len(names):
@@ -325,7 +331,10 @@ def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
 
 
 def _terms_and_constants(row: RowTerms, label: int) -> tuple[NamedTerms, dict[str, float]]:
-    """Return the terms of the score of a label, and the constants by name; together they add up to the score."""
+    """Return the terms of the score of a label, and the constants by name.
+
+    `label` is a column of the scores. Terms and constants together add up to the score.
+    """
     terms, intercept = row.label_terms(label)
     constants = {"intercept": intercept}
     for rule, shift in _shifts(row):
@@ -335,7 +344,7 @@ def _terms_and_constants(row: RowTerms, label: int) -> tuple[NamedTerms, dict[st
 
 
 def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
-    """Yield the name of each learned rule and its shift of all scores, the innermost rule first."""
+    """Yield the name of each learned rule and its shift (n_labels,), the innermost rule first."""
     classifier = row.model.classifier
     if isinstance(classifier, RankSVM) and row.n_labels > 1:
         rule = RowThreshold(ties_relevant=True)
@@ -351,7 +360,7 @@ def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, FloatArray]]:
-    """Yield the name of each part of a rule, and how far it shifts the scores of the single row."""
+    """Yield the name of each part of a rule, and how far it shifts the scores (1, n_labels)."""
     for part in rule.rules if isinstance(rule, Chain) else [rule]:
         shifted = part.shift(scores)
         yield type(part).__name__, (shifted - scores)[0]
@@ -359,7 +368,10 @@ def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, 
 
 
 def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
-    """Subtract the terms of another label, which may have other columns."""
+    """Subtract the terms of another label, which may have other columns.
+
+    A reference that differs between the two labels becomes NaN.
+    """
     if terms.names == others.names:
         references = np.where(terms.references == others.references, terms.references, np.nan)
         return NamedTerms(terms.names, terms.values, references, terms.contributions - others.contributions)
@@ -375,7 +387,10 @@ def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
 
 
 def _largest_first(contributions: FloatArray) -> IntArray:
-    """Return the order of the terms that are not 0; terms that differ only by rounding keep their order."""
+    """Return the indices of the terms that are not 0, the largest size first.
+
+    Terms that differ only by rounding keep their order.
+    """
     sizes = np.abs(contributions)
     order = np.argsort(-(sizes / max(sizes.max(initial=0.0), np.finfo(np.float64).tiny)).round(9), kind="stable")
     return order[sizes[order] > 0]
@@ -384,7 +399,10 @@ def _largest_first(contributions: FloatArray) -> IntArray:
 def _explain_prediction(
     model: UnwrappedModel, prediction: Any, score: float, index: int, names: list[Any]
 ) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the label is predicted, and reasons for it other than the score."""
+    """Return whether the label is predicted, and reasons for it other than the score.
+
+    `prediction` is the result of `predict` for one row, and `score` that of the label `index`.
+    """
     labels = as_dense(prediction)
     if labels.ndim == 1:
         return bool(labels[0] == names[index]), ()

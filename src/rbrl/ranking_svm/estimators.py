@@ -167,11 +167,16 @@ class PairSVM(MultiLabelClassifier):
             )
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
-        """Return the indices and weights of the rows that are used."""
+        """Return the ascending indices of the rows that are used, and their weights (None for ones).
+        """
         return observed_rows(weights, len(Y))
 
     def _rows(self, X: Matrix, kept: IntArray) -> Rows:
-        """Return the rows that are used in the form of the solver."""
+        """Return the rows `kept` of X in the form of the solver.
+
+        `gamma_` must be set. A kernel that the user computed is checked to be positive
+        semidefinite.
+        """
         if form_of(self).is_linear:
             return choose_rows(X[kept].astype(np.float64, copy=False))
         K = check_gram(kernel_values(self, X))[np.ix_(kept, kept)]
@@ -180,9 +185,11 @@ class PairSVM(MultiLabelClassifier):
         return GramRows(K)
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the scores of the linear or kernel model, without any threshold."""
         return form_of(self).scores(self, X)
 
     def _sk_visual_block_(self) -> Any:
+        """Return the box of a notebook, which scikit-learn calls for."""
         return show_certificate(self)
 
     def _check_parameters(self) -> None:
@@ -195,8 +202,9 @@ class PairSVM(MultiLabelClassifier):
 
 
 def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
-    """Return the dual variables of the last fit, or None if its pairs or labels had other numbers.
+    """Return the dual variables and biases of the last fit, or None if they do not fit.
 
+    They do not fit if the pairs or labels had other numbers. `cap` (n_pairs,) are the new bounds.
     Dual variables at their bound are moved to the bound for the new C.
     """
     if last is None or len(last[2]) != len(cap) or len(last[1]) != n_labels:
@@ -315,12 +323,16 @@ class RankSVM(PairSVM):
         self.threshold_intercept_ = rule.intercept_
 
     def _fit_no_threshold(self, Y: Array) -> None:
-        """Set a constant threshold, below or above all scores, as most entries of Y are."""
+        """Set a constant threshold: -1 if most entries of Y are relevant, +1 if most are irrelevant.
+
+        It serves rows without any pair, whose scores are 0.
+        """
         self.threshold_coef_ = np.zeros(len(self.intercept_), dtype=self.intercept_.dtype)
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
-        """Return the indices and weights of the rows that have a relevant and an irrelevant label."""
+        """Return the indices and weights of the rows that have a relevant and an irrelevant label.
+        """
         rows, weights = observed_rows(weights, len(Y))
         relevant = Y[rows] > 0
         both = relevant.any(axis=1) & ~relevant.all(axis=1)

@@ -110,7 +110,10 @@ def choose(
 
 
 def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
-    """Rank the points by the mean over folds; a point without a value comes last."""
+    """Rank the points by the mean over folds: (n_points,), 1 for the best; ties share a mean rank.
+
+    A point without a value comes last.
+    """
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
     means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
     return rankdata(round_losses(sign * means))
@@ -235,7 +238,7 @@ def tune(
 
 
 def _points(grid: Grid) -> Table:
-    """Return all combinations of the values of a grid; the first name changes slowest."""
+    """Return all combinations of the values of a grid as dicts; the first name changes slowest."""
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
@@ -243,7 +246,10 @@ def _search_path(
     estimator: ConvexClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str,
     tol: float, train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
-    """Solve the points of one fold along a path, for each design."""
+    """Solve the points of one fold along a path, for each design; return a row for each point.
+
+    `train` and `test` are indices of rows. `estimator` is cloned. Metrics of probabilities are NaN.
+    """
     designs = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     weights = [name for name in grid if name not in DESIGN_PARAMETERS]
     weights.sort(key=lambda name: name != "ridge")
@@ -266,7 +272,11 @@ def _search_points(
     estimator: Any, grid: Grid, X: Any, Y: Any, names: list[str],
     rules: list[tuple[dict[str, Any], str]], train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
-    """Fit every point to one fold, and evaluate it with every decision rule."""
+    """Fit every point to one fold, and evaluate it with every decision rule.
+
+    Return a row for each point and rule. A rule has parameters of the decision, and a convention.
+    Only an error of the first rule is raised.
+    """
     points = _points(grid)
     # The default implementation only clones and fits, so that it works for any classifier.
     fit_many = getattr(type(estimator), "fit_many", MultiLabelClassifier.fit_many)
@@ -289,7 +299,8 @@ def _evaluate_rule(
 ) -> tuple[dict[str, float], str]:
     """Return the metrics of a fitted model with a decision rule, and an error message or "".
 
-    Errors are raised only if `strict`.
+    The parameters in `decision` are set in the model. Errors are raised only if `strict`; otherwise
+    all metrics are NaN.
     """
     try:
         predictions = predict_for_metrics(model.set_params(**decision) if decision else model, X, names)
@@ -301,6 +312,7 @@ def _evaluate_rule(
 
 
 def _row(params: dict[str, Any], values: dict[str, float], seconds: float, gap: float, evaluations: float) -> Any:
+    """Return a row of the table of :func:`tune`."""
     named = {f"param_{name}": value for name, value in params.items()}
     return {**named, **values, "fit_seconds": seconds, "gap": gap, "evaluations": evaluations}
 
@@ -357,7 +369,10 @@ class Folds:
 
 
 def _search_fold(fold: Fold, stage: Stage, progress: Models | None = None) -> tuple[Fold | None, Table]:
-    """Return the fold with its solutions, or None after the final stage, and the rows of its table."""
+    """Return the fold with its solutions, or None after the final stage, and the rows of its table.
+
+    It may run in another process, where `progress` is None.
+    """
     rows = []
     for row in fold.search(stage.axes, stage.final):
         rows.append(row)
@@ -388,7 +403,8 @@ def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
 
 
 def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
-    """Return means over folds, negated if larger is better."""
+    """Return means over folds (n_points,), negated if larger is better, in the form of `best_index`.
+    """
     sign = -1.0 if scoring.greater_is_better(metric) else 1.0
     return round_losses(sign * results[f"mean_test_{metric}"])
 

@@ -152,6 +152,11 @@ def _score_fold(
     estimator: Any, X: Any, y: Any, targets: SignedTargets, weights: FloatArray | None, fitted: Any,
     train: IntArray, test: IntArray,
 ) -> FloatArray:  # fmt: skip
+    """Return the scores (n_test, n_columns) of the test rows of one fold.
+
+    `fitted` is a classifier fitted to all rows, or None. A score is NaN for a label that was left
+    out.
+    """
     # A kernel matrix is reduced to the columns of the training rows.
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)
@@ -166,7 +171,7 @@ def _score_fold(
 
 
 def _start_from(model: ConvexClassifier, fitted: ConvexClassifier, rows: IntArray) -> None:
-    """Let the next fit of a model start from the solution for all rows.
+    """Let the next fit of a model start from the solution for all rows; the model is changed.
 
     `rows` are the training rows of the model, whose coefficients a kernel model starts from.
     """
@@ -235,6 +240,7 @@ class ScoreClassifier(NamedAnswers, ABC):
 
     @property
     def _never_empty(self) -> bool:
+        """Return whether a row without a positive score gets its best label."""
         return False
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
@@ -252,7 +258,10 @@ class ScoreClassifier(NamedAnswers, ABC):
         return scores.ravel() if self.targets_.kind == "binary" else scores
 
     def _shifted_scores(self, X: MatrixLike) -> FloatArray:
-        """Return the scores of checked rows, shifted by the rule."""
+        """Return the scores of rows, shifted by the rule: (n_samples, n_columns).
+
+        The rows are checked.
+        """
         rows = self._check_rows(X)
         return self.rule_.shift(self._unshifted_scores(rows))
 
@@ -272,9 +281,10 @@ class ScoreClassifier(NamedAnswers, ABC):
 
     @abstractmethod
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
-        """Return the scores before the rule shifts them."""
+        """Return the scores of checked rows before the rule shifts them: (n_samples, n_columns)."""
 
     def _check_rows(self, X: MatrixLike) -> MatrixLike:
+        """Return X itself, after checks that the model is fitted and the columns are the same."""
         check_is_fitted(self)
         check_no_mask(X=X)
         if getattr(X, "ndim", 2) == 2:  # the classifier itself rejects other shapes
@@ -282,6 +292,7 @@ class ScoreClassifier(NamedAnswers, ABC):
         return X
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of the classifier inside, with its kinds of inputs and targets."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
@@ -375,6 +386,7 @@ class TunedThresholdClassifier(ScoreClassifier):
         return self
 
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
+        """Return the scores of the classifier inside."""
         return scores_of(self.estimator_, X)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
