@@ -134,10 +134,6 @@ class KernelRows:
     def of_rows(self, index: Any) -> FloatArray:
         """Return the kernel values between some of the rows Z and all of them.
 
-        Parameters
-        ----------
-        index : slice or array of int
-
         Returns
         -------
         array (n_indexed, n_rows)

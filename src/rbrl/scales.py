@@ -70,10 +70,6 @@ class ColumnScales(NamedTuple):
         ----------
         X : array or CSR matrix (n_samples, n_features)
         weights : array (n_samples,), default=None
-
-        Returns
-        -------
-        ColumnScales
         """
         shift = first_row(X)
         return cls.from_sums(X.shape[0] if weights is None else float(weights.sum()), *shifted_sums(X, shift, weights))
@@ -86,10 +82,6 @@ class ColumnScales(NamedTuple):
         ----------
         n_samples : float
         sums, squares : arrays (n_features,)
-
-        Returns
-        -------
-        ColumnScales
         """
         with np.errstate(over="ignore", invalid="ignore"):
             mean_squares = squares / n_samples
@@ -104,10 +96,6 @@ class ColumnScales(NamedTuple):
         .. math:: 3\, m \operatorname{median}_j \operatorname{var}(x_j) \sqrt{n / \min(n, m + 1)}
 
         over the m columns that are not constant; 1 if all columns are constant.
-
-        Returns
-        -------
-        float
         """
         m = len(self.variances)
         if m == 0:
@@ -238,10 +226,6 @@ def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> 
     X : array or CSR matrix (n_samples, n_features)
     weights : array (n_samples,), default=None
         Positive weights of the rows.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

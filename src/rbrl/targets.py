@@ -234,10 +234,6 @@ class SignedTargets:
         ----------
         y : array, sparse matrix, data frame, series or list
             A 1-D target, or a label matrix of 0/1 or -1/+1, with NaN, None, NA or a masked entry for a missing label.
-
-        Returns
-        -------
-        self
         """
         y, dtype, self.sparse_container = label_values(y)
         missing = missing_entries(y)
@@ -325,10 +321,6 @@ class SignedTargets:
         y : array, sparse matrix, data frame, series or list
         keep_sparse : bool, default=False
             Whether a sparse label matrix becomes :class:`SparseLabels` instead of a dense array.
-
-        Returns
-        -------
-        array or SparseLabels
         """
         y = label_values(y).values
         if not self.is_matrix:

@@ -53,10 +53,6 @@ def all_or_nothing(method: Method) -> Method:
     method : function
         Method of an estimator, such as `fit`.
 
-    Returns
-    -------
-    function
-
     Examples
     --------
     >>> class Mean:

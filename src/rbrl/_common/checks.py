@@ -42,10 +42,6 @@ INNER_PACKAGES = ("rbrl", "sklearn", "contextlib", "joblib")
 def users_level() -> int:
     """Return the `stacklevel` with which a warning of the calling function points at the user's line.
 
-    Returns
-    -------
-    int
-
     Examples
     --------
     >>> from rbrl._common.checks import users_level
@@ -80,10 +76,6 @@ def check_number(
     words : tuple of str or None
         Values that are allowed instead of a number.
 
-    Returns
-    -------
-    number or word
-
     Examples
     --------
     >>> check_number("APG", "max_iter", 0, low=1, integer=True)
@@ -111,10 +103,6 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
         Class and name of the parameter.
     value : object
     choices : collection
-
-    Returns
-    -------
-    object
 
     Examples
     --------
@@ -164,10 +152,6 @@ def hint(value: object, allowed: Iterable[object]) -> str:
         Value that the user gave.
     allowed : iterable
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> hint("rigde", ["ridge", "nuclear"])
@@ -212,10 +196,6 @@ def check_with(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
         Check of the value; see :data:`Check`.
     **options : object
         Keyword arguments of the check.
-
-    Returns
-    -------
-    dict
     """
     return {"check": partial(check, **options)}
 
@@ -246,10 +226,6 @@ def check_values(where: str, table: Any, checks: Mapping[str, Check], required: 
     checks : mapping of str to callable
     required : iterable of str
 
-    Returns
-    -------
-    dict
-
     Examples
     --------
     >>> check_values("splits", {"stratified": True}, {"stratified": check_flag})
@@ -272,10 +248,6 @@ def read_as(where: str, table: Any, cls: type[T]) -> T:
     table : object
     cls : type
         Dataclass whose fields declare checks.
-
-    Returns
-    -------
-    object
     """
     return cls(**check_values(where, table, field_checks(cls)))
 
@@ -294,10 +266,6 @@ def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
         Place of the value in the plan, for messages.
     value : object
     allowed : iterable of str
-
-    Returns
-    -------
-    str
     """
     if not isinstance(value, str) or value not in allowed:
         raise PlanError(f"{where} = {value!r} is not allowed.{hint(value, allowed)}")
@@ -313,10 +281,6 @@ def check_whole(where: str, value: Any, at_least: int) -> int:
         Place of the value in the plan, for messages.
     value : object
     at_least : int
-
-    Returns
-    -------
-    int
     """
     ok = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
     return _require(ok, where, f"be a whole number >= {at_least}", value)

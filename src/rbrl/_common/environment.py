@@ -60,10 +60,6 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
     purpose : str
         Task that needs the module, as the subject of a sentence.
 
-    Returns
-    -------
-    module
-
     Raises
     ------
     ImportError
@@ -90,10 +86,6 @@ def explain_import_error(error: ImportError, extra: str, purpose: str) -> Import
         Name of the extra, a key of `EXTRAS`.
     purpose : str
         Task that needs the module, as the subject of a sentence.
-
-    Returns
-    -------
-    ImportError
 
     Examples
     --------
@@ -303,14 +295,6 @@ def read_array_header(stream: IO[bytes], size: int) -> "tuple[tuple[int, ...], b
 
 def block_size(n_entries: int) -> int:
     """Return the number of entries of a block, for an array with `n_entries` entries that is computed in blocks.
-
-    Parameters
-    ----------
-    n_entries : int
-
-    Returns
-    -------
-    int
 
     Examples
     --------

@@ -21,15 +21,7 @@ CONTAINERS = ("default", "pandas", "polars")
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """Return the column names of a data frame if they are strings, and None otherwise.
-
-    Parameters
-    ----------
-    frame : data frame, or anything else
-
-    Returns
-    -------
-    list of str or None
+    """Return the column names of a data frame if they are strings; None for any other object.
 
     Examples
     --------
@@ -53,10 +45,6 @@ def fill_masked_entries(values: Any) -> Any:
 
     `np.asarray` would drop the mask silently.
 
-    Parameters
-    ----------
-    values : object
-
     Returns
     -------
     object
@@ -77,15 +65,10 @@ def fill_masked_entries(values: Any) -> Any:
 
 
 def as_dense(matrix: Any) -> Array:
-    """Return a matrix of any form as a dense array, with NaN for masked entries; an array is not copied.
+    """Return a matrix of any form as a dense array, with NaN for masked entries.
 
-    Parameters
-    ----------
-    matrix : array, masked array, sparse matrix, data frame or list
-
-    Returns
-    -------
-    array
+    The forms are arrays, masked arrays, sparse matrices, data frames and lists. An array is not
+    copied.
 
     Examples
     --------
@@ -230,16 +213,9 @@ class LabelValues(NamedTuple):
 def label_values(y: Any) -> LabelValues:
     """Return labels of any form as an array or a CSR matrix.
 
-    Numbers in arrays of objects, such as pandas columns that can hold NA, become numeric arrays. A masked
+    The forms are arrays, masked arrays, sparse matrices, data frames, series and lists. Numbers in
+    arrays of objects, such as pandas columns that can hold NA, become numeric arrays. A masked
     entry, None and NA become NaN. An array of numbers is not copied.
-
-    Parameters
-    ----------
-    y : array, masked array, sparse matrix of any format, data frame, series or list
-
-    Returns
-    -------
-    LabelValues
 
     Examples
     --------
@@ -350,10 +326,6 @@ def check_container(owner: str, container: str) -> str:
     owner : str
         Method that sets the container, for messages.
     container : str
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -41,12 +41,7 @@ class Display:
     is_silent = True
 
     def line(self, text: str) -> None:
-        """Write a line of a log.
-
-        Parameters
-        ----------
-        text : str
-        """
+        """Write a line of a log."""
 
     def above(self, text: str, style: str) -> None:
         """Print a text that remains above a live view.
@@ -140,10 +135,6 @@ def display_for(verbose: bool = True, stream: TextIO | None = None, patience: fl
     stream : text stream, default=sys.stderr
     patience : float, default=0
         Seconds before a live view opens.
-
-    Returns
-    -------
-    Display
     """
     stream = stream or sys.stderr
     # Without Rich, which the extra `cli` installs, a terminal gets lines, as a file does.
@@ -163,10 +154,6 @@ def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
     text : str
     space : int, default=1
         Number of blank columns between bar and text.
-
-    Returns
-    -------
-    rich.table.Table
     """
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -178,14 +165,6 @@ def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
 
 def duration(seconds: float) -> str:
     """Return a number of seconds as text, in seconds, minutes or hours.
-
-    Parameters
-    ----------
-    seconds : float
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -245,10 +224,6 @@ class Passes:
 
     def on_gap(self, gap: float) -> bool:
         """Show a gap that the solver has certified.
-
-        Parameters
-        ----------
-        gap : float
 
         Returns
         -------
@@ -337,21 +312,11 @@ class Models:
         self.display.close()
 
     def expect(self, n_further: int) -> None:
-        """Set the number of models that are still to be fitted.
-
-        Parameters
-        ----------
-        n_further : int
-        """
+        """Set the number of models that are still to be fitted."""
         self.n_models = self.n_done + n_further
 
     def advance(self, n_solved: int) -> None:
-        """Count models that were fitted.
-
-        Parameters
-        ----------
-        n_solved : int
-        """
+        """Count models that were fitted."""
         self.n_done += n_solved
         now = time.perf_counter()
         pause = self.pause + LINE_SHARE * (now - self._start)

@@ -31,10 +31,6 @@ def escape_formula(cell: Any) -> Any:
     cell : object
         Cell of the table. Only text that is not a number is changed.
 
-    Returns
-    -------
-    object
-
     Examples
     --------
     >>> from rbrl._common.texts import escape_formula
@@ -47,14 +43,6 @@ def escape_formula(cell: Any) -> Any:
 
 def is_number(text: str) -> bool:
     """Tell whether `float` can read a text.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -116,10 +104,6 @@ def check_joined_texts(y: Any) -> None:
     them occurs in two rows, as the name of a class would. Decimal numbers and texts that repeat a part
     are never taken for joined labels.
 
-    Parameters
-    ----------
-    y : series, array or list of texts, or another target, which is accepted
-
     Warns
     -----
     GuessWarning
@@ -130,9 +114,7 @@ def check_joined_texts(y: Any) -> None:
     >>> check_joined_texts(["Smith, John", "Smith, Anna", "Doe, John"])
     >>> check_joined_texts(["sea,sun", "sun", "sea"])
     Traceback (most recent call last):
-    rbrl.exceptions.InvalidLabelsError: y must have one class, or a list of labels, for each row. Got 'sea,sun' in row 0, \
-which looks like labels joined by ','; pass y.str.split(',') of a series, or [text.split(',') for text in y]. If these are \
-names of classes, replace the ',' in them.
+    rbrl.exceptions.InvalidLabelsError: y must have one class, or a list of labels, for each row. Got 'sea,sun' in row 0, which looks like labels joined by ','; pass y.str.split(',') of a series, or [text.split(',') for text in y]. If these are names of classes, replace the ',' in them.
     """
     texts = _texts(y)
     for separator in SEPARATORS:

@@ -43,10 +43,6 @@ def should_fill_empty_rows(model: Any) -> bool:
     model : fitted classifier with the parameter `non_empty`
         It has `empty_share_` if the parameter is "auto"; a model file of an earlier version has
         `all_labelled_` instead.
-
-    Returns
-    -------
-    bool
     """
     if model.non_empty != "auto":
         return bool(model.non_empty)
@@ -133,10 +129,6 @@ class MultiLabelClassifier(NamedAnswers):
             Labels; None with a `Dataset`. NaN, None, NA and a masked entry of a matrix are missing
             labels. A method with `takes_missing` learns from the other labels, and a method without it
             rejects them. An index of pandas must be the index of X.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         self._fit(*check_training_data(self, X, y))

@@ -104,14 +104,6 @@ class FitTask:
 def show_certificate(model: Any) -> Any:
     """Return the box of a model in a notebook, with the certified gap and the rank once it is fitted.
 
-    Parameters
-    ----------
-    model : estimator
-
-    Returns
-    -------
-    scikit-learn's visual block
-
     Examples
     --------
     >>> import numpy as np

@@ -65,10 +65,6 @@ def check_entry_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix
     is_matrix : bool
         True if the target of the user is a label matrix.
 
-    Returns
-    -------
-    array or None
-
     Examples
     --------
     >>> check_entry_weights([[1.0, 0.0]], np.array([[1, -1]]), is_matrix=True)

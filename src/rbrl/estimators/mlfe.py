@@ -94,10 +94,6 @@ class SignedRegression:
             Kernel values.
         MU : array (n_samples, n_labels)
             Enriched labels.
-
-        Returns
-        -------
-        Regression
         """
         Z = _compute_contrast(MU)
         B = np.zeros_like(MU)

@@ -99,10 +99,6 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
             "default" means arrays, or sparse matrices if y was a sparse matrix. The others mean a data
             frame with a column for each label, and with the index of X if X is a data frame of pandas; in
             place of a 1-D array, a series. None changes nothing.
-
-        Returns
-        -------
-        self
         """
         if predict is not None:
             # `clone` copies this attribute, in which scikit-learn's own `set_output` stores its choice.
@@ -174,10 +170,6 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         X : rows in a form that `predict` accepts
         y : labels in a form that `fit` accepts, or label sets
         sample_weight : array (n_samples,), default=None
-
-        Returns
-        -------
-        float
         """
         check_same_rows(X=X, y=y, sample_weight=sample_weight)
         truth, _ = label_matrix(y, label_names(self))
@@ -259,10 +251,6 @@ def iterate_parts(model: Any, inside: tuple[str, ...] = FITTED) -> Iterator[Any]
     model : classifier
     inside : tuple of str
         Names of the attributes that may hold a model: FITTED or NOT_FITTED.
-
-    Yields
-    ------
-    estimators
     """
     while model is not None:
         yield model
@@ -299,15 +287,9 @@ def label_names(model: Any) -> list[str] | None:
 
 
 def find_label_names_parameter(model: Any) -> LabelNames:
-    """Return the parameter `label_names` of a model that is not fitted, or of the model inside it.
+    """Return the parameter `label_names` of a classifier, pipeline or search that is not fitted.
 
-    Parameters
-    ----------
-    model : classifier, pipeline or search
-
-    Returns
-    -------
-    sequence of str or None
+    It is the first one that is set, of the model or a model inside it.
     """
     given = (getattr(part, "label_names", None) for part in iterate_parts(model, NOT_FITTED))
     return next((names for names in given if names is not None), None)
@@ -321,10 +303,6 @@ def set_label_names(estimator: Any, names: Sequence[str] | None) -> Any:
     estimator : classifier or pipeline, not fitted
         Clone that the caller owns; it is changed.
     names : sequence of str or None
-
-    Returns
-    -------
-    estimator
     """
     named = next((part for part in iterate_parts(estimator, NOT_FITTED) if isinstance(part, NamedAnswers)), None)
     if named is not None and names is not None:

@@ -74,10 +74,6 @@ class ReductionClassifier(MultiLabelClassifier):
             Labels, 0/1 or -1/+1; `predict` returns the same coding. A 1-D y of classes is also accepted.
         sample_weight : array (n_samples,), default=None
             Weights of the rows for the base learners. A row of weight 0 is ignored.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         self._fit(*check_training_data(self, X, y, sample_weight))

@@ -157,30 +157,12 @@ class _StreamingMethod:
 
 
 def available_if_streamable(method: Method) -> Method:
-    """Return a method that exists only for a classifier that can learn in batches.
-
-    Parameters
-    ----------
-    method : function
-
-    Returns
-    -------
-    descriptor of the method
-    """
+    """Return a method that exists only for a classifier that can learn in batches."""
     return cast(Method, _StreamingMethod(method))
 
 
 def explain_why_not_streamable(model: Any) -> str:
-    """Return the reason why a classifier cannot learn in batches; an empty text if it can.
-
-    Parameters
-    ----------
-    model : ConvexClassifier
-
-    Returns
-    -------
-    str
-    """
+    """Return the reason why a ConvexClassifier cannot learn in batches; an empty text if it can."""
     if not model.loss_is_row_wise:
         return "its loss depends on the labels of all rows, and a batch has some of them. Fit all rows, as shards."
     if not form_of(model).is_linear:
@@ -278,10 +260,6 @@ def compute_stream_coefficients(model: Any, name: str) -> FloatArray:
     ----------
     model : ConvexClassifier
     name : {"coef_", "intercept_"}
-
-    Returns
-    -------
-    array
     """
     if not vars(model).get("stream_"):
         raise AttributeError(f"{type(model).__name__!r} object has no attribute {name!r}")

@@ -100,10 +100,6 @@ def count_effective_parameters(design: Design, ridge: float, row_squares: FloatA
         Squared norms of the rows without the column of the intercept, which adds at most one parameter. They
         are used for a design that is not whitened.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> import numpy as np
@@ -140,10 +136,6 @@ def estimate_kernel_parameters(K: FloatArray, ridge: float, n_samples: float) ->
     n_samples : float
         Number of all rows.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> import numpy as np
@@ -167,10 +159,6 @@ def estimate_linear_parameters(found: Survey, ridge: float, constant: float) -> 
     ridge : float
     constant : float
         Value in the column of the intercept; 0 means no intercept.
-
-    Returns
-    -------
-    float
     """
     X, Y, _, weights = found.sample
     X = X[choose_spectrum_rows(X.shape[0])].astype(np.float64)

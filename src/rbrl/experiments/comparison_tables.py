@@ -346,10 +346,6 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None) -> dic
     ablation : pair of str, optional
         Methods of the ablation table, Table 6. By default BRL and RBRL, if the run has both.
 
-    Returns
-    -------
-    dict of str to Table
-
     Examples
     --------
     >>> import pandas as pd

@@ -101,10 +101,6 @@ def find_class(use: str, folder: str | Path) -> type[Classifier]:
     folder : path
         Folder where relative file paths start.
 
-    Returns
-    -------
-    type
-
     Examples
     --------
     >>> find_class("brl", ".").__name__, find_class("sklearn.svm:SVC", ".").__name__
@@ -305,10 +301,6 @@ def build(
         Decision rule: the parameter of this name, or a `NonEmptyClassifier` around an estimator without it.
     seed : int, optional
         Value of the parameter random_state, if there is one that `params` does not set.
-
-    Returns
-    -------
-    classifier
 
     Examples
     --------

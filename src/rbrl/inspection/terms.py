@@ -122,8 +122,7 @@ def apply_steps(steps: Sequence[Any], columns: Columns) -> list[Columns]:
 
 
 def _output_names(step: Any, names: list[str] | None, data: Any) -> list[str]:
-    """Return names of the columns of a step's output: its own names, or its class name and numbers.
-    """
+    """Return names of the columns of a step's output: its own names, or its class name and numbers."""
     if hasattr(data, "columns"):
         return [str(name) for name in data.columns]
     if hasattr(step, "get_feature_names_out"):
@@ -383,8 +382,7 @@ class RowTerms:
         return self.stages[-1].values.astype(np.float64)
 
     def _label_coefficients(self, coefficients: FloatArray, label: int) -> FloatArray:
-        """Return the row of a label of coefficients (n_scores, ...); reject other numbers of scores.
-        """
+        """Return the row of a label of coefficients (n_scores, ...); reject other numbers of scores."""
         if len(coefficients) == self.n_labels:
             return coefficients[label]
         # A single label that is ranked against its absence has the difference of two scores.

@@ -139,10 +139,6 @@ def label_counts(Y: Array, weights: Weights = None) -> LabelCounts:
     weights : array (n_rows,) or (n_rows, n_labels), or None
         Weights of rows or of entries. A pair of entries has the geometric mean of their weights.
 
-    Returns
-    -------
-    LabelCounts
-
     Examples
     --------
     >>> import numpy as np

@@ -190,10 +190,6 @@ def reliability_bins(
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y: an error, or left out.
 
-    Returns
-    -------
-    ReliabilityBins
-
     Examples
     --------
     >>> from rbrl.metrics import reliability_bins

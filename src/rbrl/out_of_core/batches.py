@@ -69,10 +69,6 @@ def sum_rows(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = No
         Labels in {-1, 0, +1}.
     weights : array (n_rows,) or (n_rows, n_labels), or None
 
-    Returns
-    -------
-    Sums
-
     Examples
     --------
     >>> from rbrl.losses import SquaredHinge
@@ -297,10 +293,6 @@ def learn_batch(
         intercept. Steps use the value that follows from the ridge penalties of the first call.
     intercept_ridge : float, "ridge" or None, default=None
         Ridge penalty of the intercept; see :func:`fit_blocks`.
-
-    Returns
-    -------
-    dict
 
     Examples
     --------

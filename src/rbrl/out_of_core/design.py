@@ -277,10 +277,6 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     largest_gram : int, default=5000
         Largest number of features for which the Gram matrix is formed.
 
-    Returns
-    -------
-    Survey
-
     Examples
     --------
     >>> import numpy as np

@@ -113,10 +113,6 @@ class BlockLoss:
         at, along : BlockScores
         t : array (n_labels,)
             Step lengths.
-
-        Returns
-        -------
-        LineValue
         """
         _, labels, sample_weights = self._sample
         if self._line is None or self._line[0] is not at or self._line[1] is not along:
@@ -140,10 +136,6 @@ class BlockLoss:
         at, along : BlockScores
         t : array (n_labels,)
             Step lengths.
-
-        Returns
-        -------
-        LineValue
         """
         end_weights = along.weights * t
         end_weights += at.weights

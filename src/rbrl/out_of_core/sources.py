@@ -170,10 +170,6 @@ class DaskBlocks(Blocks):
         sample_weight : Dask array (n_samples,) or (n_samples, n_labels), default=None
         label_mask : Dask array (n_samples, n_labels), default=None
             Mask that is True for known labels. Other entries get the weight 0.
-
-        Returns
-        -------
-        DaskBlocks
         """
         weights = sample_weight
         if label_mask is not None:
@@ -275,10 +271,6 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     sample_weight, label_mask : Dask arrays, or None
         Weights and mask of Dask arrays. Parts contain their weights.
 
-    Returns
-    -------
-    Blocks or None
-
     Examples
     --------
     >>> import numpy as np
@@ -324,15 +316,9 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
 
 
 def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
-    """Yield the features of shards or of a list of parts (X, Y), block by block; yield other data in one block.
+    """Yield the features of shards or of a list of parts (X, Y), block by block.
 
-    Parameters
-    ----------
-    X : any input of predict
-
-    Yields
-    ------
-    features
+    Any other input of `predict` is yielded in one block.
     """
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))

@@ -345,10 +345,6 @@ class AscentDesign(RowDesign):
         Parameters
         ----------
         W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        callable
         """
         return self.scores(W).__getitem__
 
@@ -361,10 +357,6 @@ class AscentDesign(RowDesign):
         W : array (n_columns, n_labels)
         row_scores : callable
             Function from slices of rows to their scores, as :meth:`row_scores` returns it.
-
-        Returns
-        -------
-        float
         """
 
     @abstractmethod
@@ -374,10 +366,6 @@ class AscentDesign(RowDesign):
         Parameters
         ----------
         U, V : arrays (n_columns, n_labels)
-
-        Returns
-        -------
-        float
         """
 
     @abstractmethod

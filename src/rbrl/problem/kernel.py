@@ -196,11 +196,9 @@ class KernelDesign(AscentDesign):
         return np.concatenate([np.diagonal(self.K[part], part.start) for part in self._parts()])
 
     def rows_of(self, index: Any) -> FloatArray:
-        """Return some rows of K, in double precision.
+        """Return some rows of K, in double precision, for a slice or an array of indices.
 
-        Parameters
-        ----------
-        index : slice or array of int
+        The result (n_rows, n_samples) may be a view of K.
 
         Returns
         -------
@@ -322,10 +320,6 @@ def kernel_design(compute: Callable[[Any], FloatArray], n_samples: int, memory: 
     memory : int, default=None
         Number of available bytes. None means that it is not known, and that the values are stored.
 
-    Returns
-    -------
-    KernelDesign
-
     Examples
     --------
     >>> import numpy as np
@@ -353,10 +347,6 @@ def storage_type(n_samples: int, memory: int | None = None) -> np.dtype[Any] | N
     n_samples : int
     memory : int, default=None
         Number of available bytes. None means that it is not known, and that the values are stored.
-
-    Returns
-    -------
-    dtype or None
     """
     if 8 * n_samples**2 <= IN_DOUBLE_PRECISION:
         return np.dtype(np.float64)

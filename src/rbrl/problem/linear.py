@@ -132,10 +132,6 @@ def eigen_design(X: Matrix) -> RowDesign:
     ----------
     X : array or CSR matrix (n_samples, n_features)
 
-    Returns
-    -------
-    RowDesign
-
     Examples
     --------
     >>> import numpy as np
@@ -266,10 +262,6 @@ def rotated_design(X: Matrix, n_labels: int = DIRECTIONS) -> MatrixDesign:
     n_labels : int, default=50
         Largest number of directions. To find them takes the time of four products of X with a
         matrix that has as many columns.
-
-    Returns
-    -------
-    MatrixDesign
     """
     n, m = X.shape
     sample = X if n <= SAMPLE_ROWS else X[np.linspace(0, n - 1, SAMPLE_ROWS).round().astype(np.int64)]

@@ -195,14 +195,6 @@ def in_single_precision(design: Design) -> Design:
     products, lower bounds included, has an error of this size. A design that is not dense, or has
     huge entries, is returned as it is.
 
-    Parameters
-    ----------
-    design : Design
-
-    Returns
-    -------
-    Design
-
     Examples
     --------
     >>> import numpy as np

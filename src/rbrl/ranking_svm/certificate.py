@@ -154,10 +154,6 @@ def certify(
     duals : array (n_pairs,)
         Dual variables of the pairs, feasible up to rounding.
 
-    Returns
-    -------
-    Certificate
-
     Examples
     --------
     >>> import numpy as np

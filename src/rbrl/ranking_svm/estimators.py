@@ -74,10 +74,6 @@ class PairSVM(MultiLabelClassifier):
             Labels in 0/1 or -1/+1; `predict` returns the same coding. A 1-D y of classes works, too.
         sample_weight : array (n_samples,), default=None
             Factors of C, one per row. A row of weight 0 is ignored.
-
-        Returns
-        -------
-        self
         """
         self._learn(X, y, sample_weight)
         self._shared_rows = None
@@ -167,8 +163,7 @@ class PairSVM(MultiLabelClassifier):
             )
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
-        """Return the ascending indices of the rows that are used, and their weights (None for ones).
-        """
+        """Return the ascending indices of the rows that are used, and their weights (None for ones)."""
         return observed_rows(weights, len(Y))
 
     def _rows(self, X: Matrix, kept: IntArray) -> Rows:
@@ -331,8 +326,7 @@ class RankSVM(PairSVM):
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
-        """Return the indices and weights of the rows that have a relevant and an irrelevant label.
-        """
+        """Return the indices and weights of the rows that have a relevant and an irrelevant label."""
         rows, weights = observed_rows(weights, len(Y))
         relevant = Y[rows] > 0
         both = relevant.any(axis=1) & ~relevant.all(axis=1)

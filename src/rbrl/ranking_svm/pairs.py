@@ -137,10 +137,6 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     weights : array (n_samples,), default=None
         Factors of C, one per row.
 
-    Returns
-    -------
-    HingePairs
-
     Examples
     --------
     >>> import numpy as np
@@ -318,8 +314,7 @@ class GramRows:
         loops.ascend_gram(self.K, self._scores, *pairs.arrays, duals, biases, lift, order, n_passes)
 
     def scores(self) -> FloatArray:
-        """Return the scores after the last sweep, without biases: a new array (n_samples, n_labels).
-        """
+        """Return the scores after the last sweep, without biases: a new array (n_samples, n_labels)."""
         return np.ascontiguousarray(self._scores.T)
 
     def inner(self, model: FloatArray, other: FloatArray, other_scores: FloatArray) -> float:
@@ -351,8 +346,7 @@ class FeatureRows:
         self.n_features = self.X.shape[1]
 
     def set_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Set the current coefficients; return the model, a copy, its scores and its squared norm.
-        """
+        """Set the current coefficients; return the model, a copy, its scores and its squared norm."""
         self._W = self._transposed @ B
         return self._W.copy(), self.X @ self._W, float(np.vdot(self._W, self._W))
 

@@ -364,8 +364,7 @@ class InteriorPoint:
     def _products(
         self, primal: float, dual: float, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray
     ) -> float:
-        """Return the mean complementarity after steps of these lengths; the iterate does not change.
-        """
+        """Return the mean complementarity after steps of these lengths; the iterate does not change."""
         won = (self.duals + dual * d_duals) @ (self.surplus + primal * d_surplus)
         lost = (self.rest - dual * d_duals) @ (self.xi + primal * d_xi)
         return float(won + lost) / (2 * len(d_duals))

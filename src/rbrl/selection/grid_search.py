@@ -403,8 +403,7 @@ def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
 
 
 def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
-    """Return means over folds (n_points,), negated if larger is better, in the form of `best_index`.
-    """
+    """Return means over folds (n_points,), negated if larger is better, in the form of `best_index`."""
     sign = -1.0 if scoring.greater_is_better(metric) else 1.0
     return round_losses(sign * results[f"mean_test_{metric}"])
 

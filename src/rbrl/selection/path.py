@@ -424,8 +424,7 @@ def coarse_to_fine(
 
 
 def _around(point: dict[str, Any], **axes: Iterable[float]) -> Grid:
-    """Return the grid of these axes through a point; other parameters keep the value of the point.
-    """
+    """Return the grid of these axes through a point; other parameters keep the value of the point."""
     return {name: list(axes.get(name, [value])) for name, value in point.items()}
 
 

@@ -210,8 +210,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
         return validate_rows(self, X, reset=False)
 
     def _check_refit(self, scoring: Scoring, data: SearchData) -> str:
-        """Return the name of the metric that chooses the best point; raise ValueError for others.
-        """
+        """Return the name of the metric that chooses the best point; raise ValueError for others."""
         default = "average_precision" if data.signed.shape[1] > 1 else "hamming_loss"
         metric = self.refit or (default if default in scoring.scorers else next(iter(scoring.scorers)))
         if metric not in scoring.scorers:
@@ -239,8 +238,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
         return folds
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of a classifier of label matrices, with the input tags of the estimator.
-        """
+        """Return the tags of a classifier of label matrices, with the input tags of the estimator."""
         tags = super().__sklearn_tags__()
         tags.input_tags = self._estimator().__sklearn_tags__().input_tags
         tags.target_tags.multi_output = True

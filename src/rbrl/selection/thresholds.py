@@ -246,10 +246,6 @@ class ScoreClassifier(NamedAnswers, ABC):
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Return scores shifted by the rule: the relevant labels have the positive scores.
 
-        Parameters
-        ----------
-        X : rows in a form that the classifier accepts
-
         Returns
         -------
         array (n_samples, n_labels); (n_samples,) for a binary 1-D target
@@ -267,10 +263,6 @@ class ScoreClassifier(NamedAnswers, ABC):
 
     def predict(self, X: MatrixLike) -> Any:
         """Return the relevant labels, or the class with the largest score.
-
-        Parameters
-        ----------
-        X : rows in a form that the classifier accepts
 
         Returns
         -------

@@ -214,10 +214,6 @@ class Run:
             Whether the stopping rule was met.
         remedy : str, default=None
             Remedy in the message of a solver whose stopping rule is not the tolerance.
-
-        Returns
-        -------
-        SolverResult
         """
         before = self.way[0][1]
         history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [before]]

@@ -146,10 +146,6 @@ def weights_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: Flo
         Z'R, where R is the gradient of the loss with respect to the scores.
     blur : Blur
         Bounds on the rounding errors of Z'R.
-
-    Returns
-    -------
-    float
     """
     N = -adjoint
     N -= objective.ridge.weight * W
@@ -309,10 +305,6 @@ class DualPoint:
         X : array or CSR matrix (n_samples, n_features), default=None
         out : array, default=None
             Array that X'R is added to, required with X. Without X, it receives R.
-
-        Returns
-        -------
-        DualPoint
         """
         n_samples, n_labels = objective.Y.shape
         sums = np.zeros((3, n_labels))
@@ -346,10 +338,6 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
         column of ones.
     dual_scores : array (n_samples, n_labels)
         Scores at which the loss gradient R is computed.
-
-    Returns
-    -------
-    float
     """
     if issparse(X) and 2 * np.count_nonzero(norms) < len(norms):
         last = norms[X.shape[1] :]

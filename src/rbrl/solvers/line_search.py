@@ -226,10 +226,6 @@ class NewtonLineSearch:
             Whether all labels have the same step length.
         tol : float
             Tolerance that the nuclear norm of the new iterate is smoothed for.
-
-        Returns
-        -------
-        Iterate or None
         """
         scores = objective.design.scores(D)
         ray = Ray(objective, start, D, scores)

@@ -66,11 +66,6 @@ class NewtonDirection:
     def compute(self, objective: Objective, iterate: Iterate) -> tuple[FloatArray, float]:
         """Return the direction and the slope along it.
 
-        Parameters
-        ----------
-        objective : Objective
-        iterate : Iterate
-
         Returns
         -------
         direction : array (n_columns, n_labels)

@@ -152,10 +152,6 @@ def choose_proximal_ridge(objective: Objective, share: float) -> float:
         Objective over an :class:`rbrl.problem.design.AscentDesign`.
     share : float
         Share of the mean squared norm of a row.
-
-    Returns
-    -------
-    float
     """
     ridge = objective.ridge.weight
     curvature = float(objective.row_curvature().mean())

@@ -230,10 +230,6 @@ class Certifier:
         objective : Objective
         result : SolverResult
             It is changed: its weights become None if they can be computed from the coefficients.
-
-        Returns
-        -------
-        Solution
         """
         design = objective.design
         coefficients = design.coefficients(result.weights, self.dtype)
