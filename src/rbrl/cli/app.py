@@ -127,7 +127,10 @@ def compare(
 
 
 def _plan_entries(names: list[str] | None, options: dict[str, Any]) -> list[Any] | None:
-    """Return the data sets of a plan: names, or files with the options to read them."""
+    """Return the data sets of a plan: names, or files with the options to read them.
+
+    `options` are those of `load_file`. It raises an error if they go with a name of the catalogue.
+    """
     if not names or not options:
         return names
     for name in names:
@@ -137,7 +140,7 @@ def _plan_entries(names: list[str] | None, options: dict[str, Any]) -> list[Any]
 
 
 def _make_plan(datasets: list[Any] | None, methods: list[str] | None, splits: int, seed: int) -> "Plan":
-    """Return a plan with the default parameters of the methods."""
+    """Return a plan with the default parameters of the methods; both lists must not be empty."""
     from rbrl.experiments import Plan
 
     if not (datasets and methods):
@@ -221,6 +224,7 @@ def info(json: sources.Json = False) -> None:
 
 
 def _show_version(is_given: bool) -> None:
+    """Print the version and end the program if the option was given."""
     if is_given:
         print(f"rbrl {rbrl.__version__} (core: {rbrl.info()['core']})")
         raise typer.Exit
@@ -278,4 +282,5 @@ def _use_shell_terms(text: str) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Write a warning as one line, in terms of the shell."""
     say(f"rbrl: {_use_shell_terms(str(message))}")

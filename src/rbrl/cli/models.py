@@ -230,7 +230,7 @@ def _load_model(path: Path) -> Any:
 
 
 def _predict_rows(model: Any, X: Any, write: Answer) -> "Array":
-    """Return labels, scores or probabilities of rows as a dense matrix."""
+    """Return labels, scores or probabilities of rows as a dense matrix (n_rows, n_labels)."""
     import numpy as np
 
     from rbrl._common.frames import as_dense
@@ -261,7 +261,11 @@ def _make_header(write: Answer, top: int | None, names: list[str]) -> list[str]:
 
 
 def _make_rows(answers: "Array", write: Answer, top: int | None, names: list[str]) -> Iterator[list[Any]]:
-    """Return the cells of each row: names and scores of the best labels, all names, or a cell per label."""
+    """Return the cells of each row: names and scores of the best labels, or as `_make_header`.
+
+    `answers` (n_rows, n_labels) are labels, scores or probabilities. The other arguments are those
+    of `_make_header`.
+    """
     from rbrl._common.texts import escape_formula
     from rbrl.decision import top_labels
 

@@ -55,11 +55,13 @@ class NumberedNames(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
+        """Return the name of an index, or the list of names of a slice; numbers in names start at 1."""
         if isinstance(index, slice):
             return [f"{self.prefix}{i + 1}" for i in range(self.n_names)[index]]
         return f"{self.prefix}{range(self.n_names)[index] + 1}"
 
     def __eq__(self, other: object) -> bool:
+        """Compare as a list of names, without making the list for two objects of this class."""
         if isinstance(other, NumberedNames):
             return (self.prefix, self.n_names) == (other.prefix, other.n_names)
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -228,7 +230,11 @@ def find_feature_columns(
 def _find_model_labels(
     path: Path, names: Sequence[str], labels: LabelChoice, columns: Columns, declared: int | None, may_lack_labels: bool
 ) -> set[int]:
-    """Return the positions of labels: chosen by the user, declared by the file, or labels of the model."""
+    """Return the positions of labels: chosen, declared by the file, or labels of the model.
+
+    `may_lack_labels` says that the file has as many columns as the model has features, so that it
+    may have no label. It raises an error if the labels cannot be known.
+    """
     features = set(columns.feature_names or ())
     label_names = set(columns.label_names or ()) - features
     known = {j for j, name in enumerate(names) if name in label_names}
@@ -280,6 +286,10 @@ def drop_index_columns(path: Path, names: Sequence[str], options: ReadOptions, w
 
 
 def _find_labels_by_name(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Return the positions of the wanted labels, in the order in which they are wanted.
+
+    It raises an error for a label that is missing, repeated or ambiguous.
+    """
     if not wanted:
         raise format_error(f"labels= names none of its {len(names)} columns")
     n_columns, n_wanted = Counter(names), Counter(wanted)
@@ -315,6 +325,10 @@ def read_label_names(path: Path) -> list[str]:
 
 
 def _parse_label_names(content: bytes | str) -> list[str]:
+    """Return the names in an XML text; raise an error for a DOCTYPE, which may expand without limit.
+
+    An error of the syntax is raised as `expat.ExpatError`, and one of the encoding as UnicodeError.
+    """
     names: list[str] = []
     parser = expat.ParserCreate()
 

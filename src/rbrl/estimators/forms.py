@@ -143,7 +143,11 @@ class ModelForm(ABC):
 
     @abstractmethod
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix by which the coefficients are multiplied: the scores of X are ``result @ coefficients``."""
+        """Return the matrix by which the coefficients are multiplied.
+
+        The scores of X are ``result @ coefficients``. `constant` is the value in the column of the
+        intercept. The result may be X itself.
+        """
 
     @abstractmethod
     def make_row_design(self, constant: float) -> AscentDesign:
@@ -173,7 +177,10 @@ class ModelForm(ABC):
 
     @abstractmethod
     def make_certifier(self, objective: Objective) -> Certifier:
-        """Return the certifier of a solution, for an objective over these rows."""
+        """Return the certifier of a solution, for an objective over these rows.
+
+        The objective is over a design of :meth:`make_row_design` or :meth:`design_at`.
+        """
 
     def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         """Solve over the design of :meth:`design_at`, with a proof.

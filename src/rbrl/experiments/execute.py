@@ -79,7 +79,10 @@ class Session:
                 self.elsewhere = []
 
     def _wait_for_runs(self) -> list[Future[Outcome]]:
-        """Return the runs that have ended; cancel and return those that can never end."""
+        """Return the runs that have ended; cancel and return those that can never end.
+
+        There must be a running run. It may wait for long.
+        """
         while not (done := wait(self.running, DATA_CHECK_SECONDS, FIRST_COMPLETED).done):
             done = {future for future in self.running if self.backend.is_data_lost(future)}
             for future in done:
@@ -89,7 +92,10 @@ class Session:
         return list(done)
 
     def _start_runs(self) -> None:
-        """Start runs until every worker has one."""
+        """Start runs until every worker has one; drop data that no further run needs.
+
+        A run whose worker was lost is tried again without others beside it.
+        """
         if self.alone and not self.running:
             self._start(self.alone.pop())
         if self.alone or any(run.key in self.lost for run in self.running.values()):
@@ -141,7 +147,10 @@ class Session:
         return known
 
     def _end_run(self, run: Run, future: Future[Outcome]) -> None:
-        """Save the outcome of a run, or try it again alone if its worker was lost."""
+        """Save the outcome of a run, or try it again alone if its worker was lost.
+
+        A second loss is a failure. An error of another kind is raised.
+        """
         try:  # the error is returned; an interrupt that is raised here comes from the user
             error = future.exception()
         except CancelledError as cancelled:
@@ -319,6 +328,7 @@ class ShownProgress(Progress):
         self.display.close()
 
     def _count(self, run: Run, text: str) -> None:
+        """Count a run, and write its line with a text about its outcome."""
         self._n_done += 1
         self._n_new += 1
         self._dataset = run.dataset
@@ -327,14 +337,20 @@ class ShownProgress(Progress):
         self.display.line(f"[{self._n_done}/{self._n_runs}{self._time_left(', ')}] {run.title}: {text}")
 
     def _time_left(self, prefix: str) -> str:
-        """Return the time left at the present pace, after a prefix; empty if unknown or if no run is left."""
+        """Return the time left at the present pace, after a prefix.
+
+        It is empty if it is unknown or if no run is left.
+        """
         n_left = self._n_runs - self._n_done
         if self._n_new == 0 or n_left <= 0:
             return ""
         return f"{prefix}{duration((time.monotonic() - self._start) / self._n_new * n_left)} left"
 
     def _view(self) -> Group:
-        """Return what the live display shows: the table of the data set, the progress, and up to four running runs."""
+        """Return the content of the live display.
+
+        It has the table of the data set, the progress, and up to four running runs.
+        """
         from rich.console import Group
         from rich.text import Text
 
@@ -344,6 +360,7 @@ class ShownProgress(Progress):
         return Group(*([self._table()] if self._dataset else []), head, running)
 
     def _table(self) -> Table:
+        """Return the means so far of every method on the data set of the last run."""
         from rich.table import Table
 
         table = Table(title=f"{self._dataset}, means so far", title_justify="left")

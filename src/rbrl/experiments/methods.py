@@ -161,7 +161,10 @@ def check_method(plan: Plan, method: MethodSpec) -> None:
 
 
 def _check_criterion(plan: Plan, method: MethodSpec, where: str, params: dict[str, Any]) -> None:
-    """Refuse a criterion that needs probabilities if the method has none."""
+    """Refuse a criterion that needs probabilities if the method has none.
+
+    `where` is the place of the method in the plan; `params` are its parameters on one data set.
+    """
     criterion = plan.tuning.criterion
     names = [name for name in ([criterion] if isinstance(criterion, str) else criterion) if name != "mean_rank"]
     needed = [name for name in names if get_metric(name).needs == "probabilities"]
@@ -195,7 +198,10 @@ def check_missing_labels(plan: Plan, data: DataSpec, Y: Array) -> None:
 
 
 def _check_rules(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
-    """Refuse parameters that cannot change after a fit, and classes that do not say which can."""
+    """Refuse parameters that cannot change after a fit, and classes that do not say which can.
+
+    `names` are the parameters of the rules, and `where` is their place in the plan.
+    """
     known = getattr(cls, "decision_parameters", None)
     if known is None:
         problem = "does not say which parameters may change after a fit; it has no decision_parameters."

@@ -119,7 +119,10 @@ def bonferroni_dunn_p_values(values: ArrayLike, greater_is_better: bool, control
 
 
 def _rank_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """Return the difference of the average ranks of each pair of methods, in standard errors."""
+    """Return the distance of the average ranks of each pair of methods, in standard errors.
+
+    It is a symmetric array (n_methods, n_methods) of numbers >= 0.
+    """
     n_datasets, n_methods = check_values(values).shape
     means = average_ranks(values, greater_is_better)
     return np.abs(means[:, None] - means) / _standard_error(n_methods, n_datasets)
@@ -215,7 +218,10 @@ def median_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray
 
 
 def _nonzero_differences(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the differences other than 0, rounded: 0.3 - 0.2 and 0.2 - 0.1 are equal."""
+    """Return the differences other than 0, relative to the largest value and rounded.
+
+    Rounding makes 0.3 - 0.2 and 0.2 - 0.1 equal. Only signs and order have a meaning.
+    """
     size = np.max(np.abs([first, second])) or 1.0
     scaled = np.round((first - second) / size, 12)
     return scaled[scaled != 0]
@@ -227,7 +233,7 @@ def _doubled_ranks(differences: FloatArray) -> IntArray:
 
 
 def _wilcoxon_p(differences: FloatArray) -> float:
-    """Return the two-sided p-value of Wilcoxon's test; 1 without differences."""
+    """Return the two-sided p-value of Wilcoxon's test for differences other than 0; 1 without any."""
     if not len(differences):
         return 1.0
     if len(differences) > MAX_EXACT_DIFFERENCES:
@@ -379,7 +385,9 @@ def bayesian_signed_rank(
 def _test_pair(differences: FloatArray, weights: FloatArray, rope: float, scale: float) -> tuple[float, float, float]:
     """Return the shares of draws in which the first method is better, equivalent and worse.
 
-    A draw in which two answers are equally likely is shared between them.
+    `differences` (n_datasets,) are positive if the first is better, `weights` (n_draws, n_datasets
+    + 1) are the draws, and `scale` is the size of rounding errors. A draw in which two answers are
+    equally likely is shared between them.
     """
     extended = np.concatenate([[0.0], differences])  # the 0 is the pseudo-observation of the prior
     sums = extended[:, None] + extended

@@ -89,6 +89,7 @@ def _mean(values: FloatArray) -> float:
 
 
 def _count(M: Any, axis: int | None) -> FloatArray:
+    """Return the number of entries other than 0 along an axis, as floats; of all entries for None."""
     is_sparse = sparse.issparse(M)
     count = M.astype(np.float64).sum(axis=axis) if is_sparse else np.count_nonzero(M, axis=axis)
     return np.asarray(count, dtype=np.float64)
@@ -324,6 +325,7 @@ def evaluate_labels(
 
 
 def _check_measure(name: str, predicted: dict[str, Any]) -> str:
+    """Return the name of a measure whose predictions are given; raise ValueError for others."""
     if name not in MEASURES:
         raise ValueError(f"A measure of a label must be one of {', '.join(MEASURES)}. Got {name!r} instead.")
     if predicted[MEASURES[name]] is None:

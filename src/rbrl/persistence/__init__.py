@@ -219,11 +219,13 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
 
 
 def _read_schema(archive: bytes) -> Any:
+    """Return the schema of an archive, which is JSON that skops wrote; it is not checked."""
     with zipfile.ZipFile(io.BytesIO(archive)) as entries:
         return json.loads(entries.read("schema.json"))
 
 
 def _replace_schema(archive: bytes, schema: Any) -> bytes:
+    """Return a copy of an archive with another schema."""
     changed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(changed, "w") as copy:
         for name in entries.namelist():

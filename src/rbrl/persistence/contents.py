@@ -146,6 +146,7 @@ def _iterate_parts(value: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _check_estimator(model: BaseEstimator) -> None:
+    """Raise ModelFileError if an estimator of rbrl or scikit-learn has parts that no fit makes."""
     if type(model).__module__.startswith("rbrl."):
         # The axes of the `coef_` of a decision rule are labels. The rule checks its sizes when it is used.
         if not isinstance(model, DecisionRule):
@@ -204,10 +205,12 @@ def _iterate_arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _are_names(values: np.ndarray[Any, Any]) -> bool:
+    """Return whether an array of objects contains only text and numbers."""
     return all(isinstance(value, str | int | float | np.generic) for value in values.flat)
 
 
 def _are_finite(numbers: np.ndarray[Any, Any], allow_infinite: bool) -> bool:
+    """Return whether no number is NaN, nor infinite unless that is allowed."""
     return not np.isnan(numbers).any() if allow_infinite else bool(np.isfinite(numbers).all())
 
 
@@ -326,6 +329,7 @@ def _check_svm(model: BaseEstimator) -> None:
 
 
 def _check_steps(pipeline: Pipeline) -> None:
+    """Raise ModelFileError if a step of a pipeline is not a pair of a name and an estimator."""
     for step in pipeline.steps:
         named = isinstance(step, list | tuple) and len(step) == 2 and isinstance(step[0], str)
         if not named or not isinstance(step[1], BaseEstimator | str | None):

@@ -138,7 +138,7 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, path: Path, options: ReadOptions) -> "Dataset":
-        """Read a file."""
+        """Read a file; a reader raises DataFormatError without the name of the file."""
 
     @abstractmethod
     def write(self, dataset: "Dataset", path: Path, labels_first: bool = False) -> None:
@@ -151,7 +151,10 @@ class Format(ABC):
             yield replace(whole, X=X, Y=Y, splits={})
 
     def features(self, path: Path, options: ReadOptions, columns: "Columns", size: int) -> Iterator[Matrix]:
-        """Yield the features for a model with these columns, at most `size` rows at a time."""
+        """Yield the features for a model with these columns, in its order, some rows at a time.
+
+        A block has at most `size` rows.
+        """
         return row_blocks(self.read(path, options).matching(columns).X, size)
 
 
@@ -335,6 +338,7 @@ class _LimitedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; raise an error as soon as the limit is exceeded."""
         n_bytes: int = self.stream.readinto(buffer)
         self.n_read += n_bytes
         if self.n_read > self.max_bytes:
@@ -342,5 +346,6 @@ class _LimitedStream(io.RawIOBase):
         return n_bytes
 
     def close(self) -> None:
+        """Close this stream and the stream inside."""
         self.stream.close()
         super().close()

@@ -110,9 +110,9 @@ class _Block(NamedTuple):
 def _read_all_columns(
     path: Path, options: ReadOptions, names: list[str], size: int | None
 ) -> tuple[Codes, Iterator[_Block]]:
-    """Return the codes of words, and all rows with these codes.
+    """Return the codes of words, and an iterator over all rows with these codes.
 
-    Rows without words are kept from the first pass.
+    Without `size`, rows that were read in the first pass are kept unless words occur.
     """
     kept: list[_Block] = []
     word_columns: set[int] = set()
@@ -133,7 +133,10 @@ def _read_all_columns(
 
 
 def _count_words(path: Path, options: ReadOptions, names: list[str], columns: list[int]) -> Codes:
-    """Return the codes of words in these columns, from a pass over the file."""
+    """Return the codes of words in these columns, from a pass over the file.
+
+    A column that is not made of categories, such as one of ids, raises an error.
+    """
     counts: dict[int, Counter[str]] = {j: Counter() for j in columns}
     first_lines: dict[int, dict[str, int]] = {j: {} for j in columns}
     with _open_rows(path, options) as (_, rows):
@@ -152,9 +155,10 @@ def _read_blocks(
     path: Path, options: ReadOptions, size: int, codes: Codes, chosen: Sequence[int] | None = None,
     truth: bool = False,
 ) -> Iterator[_Block]:  # fmt: skip
-    """Read the chosen columns, by default all, `size` rows at a time, with the codes of words; ignored columns are NaN.
+    """Read the chosen columns, by default all, `size` rows at a time, with the codes of words.
 
-    With `truth`, words such as yes and no are 1 and 0 if a block of a column has no other words.
+    Ignored columns are NaN. With `truth`, words such as yes and no are 1 and 0 if a block of a
+    column has no other words. A block reports the first word without a code of each column.
     """
     with _open_rows(path, options) as (names, numbered_rows):
         ignored = find_ignored_columns(names, options)
@@ -179,7 +183,10 @@ def _read_blocks(
 def _open_rows(
     path: Path, options: ReadOptions, warn: bool = False
 ) -> Iterator[tuple[list[str], Iterator[tuple[list[str], int]]]]:
-    """Yield the names of the columns, and the rows with their line numbers, without pandas' row index."""
+    """Yield the names of the columns, and the rows with their line numbers.
+
+    The row index of pandas is left out; `warn` says so. Rows are read on demand.
+    """
     with open_text(path, options) as stream:
         head = list(islice(stream, N_HEAD_LINES))
         reader = csv.reader(chain(head, stream), delimiter=_guess_separator(head), strict=True)
@@ -203,7 +210,10 @@ def _check_rows(reader: Any, n_columns: int, kept: Sequence[int]) -> Iterator[tu
 
 
 def _guess_separator(head: list[str]) -> str:
-    """Return the separator that gives the header as many cells as the first row, and most cells."""
+    """Return the separator that gives the header as many cells as the first row, and most cells.
+
+    `head` are the first lines. Of equally good separators, the first one of `CSV_SEPARATORS` wins.
+    """
 
     def count_cells(mark: str) -> tuple[bool, int]:
         try:
@@ -275,6 +285,7 @@ class Parquet(TableFormat):
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module for Parquet files, which the extra installs."""
     what = "Reading and writing Parquet files"
     return import_extra("pyarrow", "data", what), import_extra("pyarrow.parquet", "data", what)
 
@@ -305,7 +316,10 @@ def _count_parquet_words(file: Any, places: Mapping[int, int], pa: Any) -> Codes
 
 
 def _convert_column(name: str, column: Any, codes: Mapping[str, float] | None, pa: Any) -> FloatArray:
-    """Return a column as numbers; words without codes must be numbers or truth words."""
+    """Return a column of pyarrow as float64; words without codes must be numbers or truth words.
+
+    Nulls are NaN.
+    """
     if _is_text(column.type, pa):
         words = [word.strip() if word else "" for word in column.to_pylist()]
         values = parse_cells(words, codes, truth=True)
@@ -322,10 +336,12 @@ def _convert_column(name: str, column: Any, codes: Mapping[str, float] | None, p
 
 
 def _value_type(column_type: Any, pa: Any) -> Any:
+    """Return the type of the values of a column, which may be a dictionary."""
     return column_type.value_type if pa.types.is_dictionary(column_type) else column_type
 
 
 def _is_text(column_type: Any, pa: Any) -> bool:
+    """Return whether the values of a column are text."""
     kind = _value_type(column_type, pa)
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
@@ -345,6 +361,7 @@ def _convert_errors(pa: Any, max_bytes: int) -> Iterator[None]:
 
 
 def _check_size(metadata: Any, max_bytes: int) -> None:
+    """Raise an error for a file that is too large for memory, or empty, from its metadata."""
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
     n_cells = metadata.num_rows * metadata.num_columns
     if n_cells > MAX_DENSE_CELLS or max([*sizes, sum(sizes)]) > max_bytes:
@@ -354,6 +371,7 @@ def _check_size(metadata: Any, max_bytes: int) -> None:
 
 
 def _parse_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    """Return the checked facts that rbrl wrote into a file; an empty dict for other files."""
     if not metadata or METADATA_KEY not in metadata:
         return {}
     try:
