@@ -114,7 +114,9 @@ def check_joined_texts(y: Any) -> None:
     >>> check_joined_texts(["Smith, John", "Smith, Anna", "Doe, John"])
     >>> check_joined_texts(["sea,sun", "sun", "sea"])
     Traceback (most recent call last):
-    rbrl.exceptions.InvalidLabelsError: y must have one class, or a list of labels, for each row. Got 'sea,sun' in row 0, which looks like labels joined by ','; pass y.str.split(',') of a series, or [text.split(',') for text in y]. If these are names of classes, replace the ',' in them.
+    rbrl.exceptions.InvalidLabelsError: y must have one class, or a list of labels, for each row. Got 'sea,sun' in row 0, \
+which looks like labels joined by ','; pass y.str.split(',') of a series, or [text.split(',') for text in y]. If these are \
+names of classes, replace the ',' in them.
     """
     texts = _texts(y)
     for separator in SEPARATORS:
