@@ -343,6 +343,7 @@ def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, 
         u = surplus[p] - surplus[q]
         change = B @ u - (A @ u)[:, None] + (A.sum(axis=1)[:, None] + B.sum(axis=1) - 2 * A @ B.T)
         i, j = np.unravel_index(np.argmin(change), change.shape)
+        # Changes are sums of products of shares: less is a rounding error.
         if change[i, j] > -1e-9:
             return n_exchanges
         step = B[j] - A[i]

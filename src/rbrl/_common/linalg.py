@@ -119,6 +119,7 @@ def _subspace_iteration(
     """
     Q = np.random.default_rng(0).standard_normal((W.shape[1], size + spare))
     Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
+    # Callers check what they do with these vectors, so that six rounds are exact enough.
     for _ in range(6):
         P = np.linalg.qr(W @ Q)[0]
         Q = np.linalg.qr(W.T @ P)[0]

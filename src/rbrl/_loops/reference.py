@@ -186,7 +186,7 @@ def clipped_dual_maximum(
 ) -> tuple[float, float]:
     """Maximise theta linear - theta^2 quadratic - sum (theta sigma - limit)_+^2 / (2 ridge).
 
-    Newton's method maximises this concave function over theta in [0, reach], for `sigma` in any order.
+    At most 30 steps of Newton's method maximise this concave function over theta in [0, reach].
     Return the maximum, at least 0, and its theta.
     """
     best = at = 0.0

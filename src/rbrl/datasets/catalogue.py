@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 WHOLE_SET_ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
 PART_ENDINGS = ("-train.arff", "-test.arff")
-MAX_DOWNLOAD_BYTES = 512 << 20
-MAX_DESCRIPTION_BYTES = 1 << 20
-DOWNLOAD_BLOCK_BYTES = 1 << 16
+MAX_DOWNLOAD_BYTES = 512 << 20  # no file of the catalogue is as large
+MAX_DESCRIPTION_BYTES = 1 << 20  # a description is a page of JSON
+DOWNLOAD_BLOCK_BYTES = 1 << 16  # progress and limits are checked after each block
 
 
 @dataclass(frozen=True, kw_only=True)

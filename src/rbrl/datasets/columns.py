@@ -28,7 +28,7 @@ from rbrl.exceptions import DataFormatError
 ColumnChoice = Callable[[Sequence[str], int | None], list[int]]
 
 NAME_PREFIXES = {"feature": "x", "label": "label"}  # for columns without names
-MAX_XML_BYTES = 64 << 20
+MAX_XML_BYTES = 64 << 20  # more than the names of a million labels need
 XML_ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 XML_NAMESPACE = "http://mulan.sourceforge.net/labels"
 PANDAS_INDEX = re.compile(r"Unnamed: 0(\.\d+)*|__index_level_\d+__")  # pandas names an unnamed index so

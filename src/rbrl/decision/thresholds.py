@@ -396,6 +396,7 @@ def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
     The threshold of a gap is its middle, or `start` in the gap that contains it. The outer ones are a tenth
     of the range, or 0.1, away from the scores.
     """
+    # Equal scores have no range.
     margin = 0.1 * (falling[0] - falling[-1]) or 0.1
     upper = np.concatenate([[np.inf], falling])
     lower = np.concatenate([falling, [-np.inf]])

@@ -103,6 +103,7 @@ class SignedRegression:
         values = [self._compute_value(B, KB, KB + b, MU, Z)]
         while len(values) <= self.max_iter:
             dB, dKB, db = (new - old for new, old in zip(self._minimise_model(system, MU, Z, KB + b), (B, KB, b)))
+            # The first length that is tried is 1.
             step = 10.0
             value = np.inf
             while not value < values[-1] and step >= SMALLEST_STEP:

@@ -333,6 +333,7 @@ def _hash(identity: dict[str, Any]) -> str:
 
     Stores contain these hashes, so that a change would make their runs useless.
     """
+    # 96 bits: two runs of any store have different hashes.
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
 
 

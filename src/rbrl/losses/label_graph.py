@@ -72,6 +72,7 @@ class LabelGraph(Loss):
         j, k = np.nonzero(np.triu(L, 1))
         diagonal = np.diag(L)
         rest = diagonal - (np.abs(L).sum(axis=1) - np.abs(diagonal))
+        # The rest of the Laplacian of a graph is 0, and its rounding errors are smaller than this.
         rest = np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), rest
 

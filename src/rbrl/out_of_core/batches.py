@@ -355,4 +355,5 @@ def streamed_coefficients(
     gram = last_row_times(last_row_times(sums.gram, constant).T, constant).copy()
     design = SummedDesign(n_samples, *whiten(gram), constant=constant)
     objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
+    # No solver continues from this point, so that the nuclear norm is reweighted more often than at a start.
     return design.coefficients(model_start(objective, rounds=20, settled=2e-8)) * is_known

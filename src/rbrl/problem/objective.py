@@ -147,6 +147,7 @@ class SmoothedNuclear:
 
         The width is at least 1e-13 times the largest singular value, so that H is finite.
         """
+        # The second term is for weights of zero.
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())

@@ -338,6 +338,7 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
     solution = _solve(problem, start, tol, max_iter)
     result = solution.result
     gap = solution.certificate.gap
+    # The rounding errors of the next solution may be half as large again.
     smaller_tol = tol - 1.5 * (gap - result.gap)
     if result.gap <= tol < gap and smaller_tol > 0 and result.n_iter < max_iter:
         again = _solve(problem, (result.duals, result.biases), smaller_tol, max_iter - result.n_iter)

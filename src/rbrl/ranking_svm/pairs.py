@@ -254,6 +254,7 @@ def balance(
         value, r, H = trial
     evaluate(biases)
     imbalance = float(np.abs(r).max())
+    # A last step may end above the tolerance of the loop, because of rounding in its own sums.
     is_rounding = imbalance <= 100 * DUAL_SUM_ROUNDING * new.sum()
     return new, biases - biases.mean(), imbalance if is_rounding else np.inf
 
@@ -275,6 +276,7 @@ def _newton_direction(r: FloatArray, H: FloatArray, longest: float) -> FloatArra
     curvature. Its slope r'd is negative.
     """
     scale = np.trace(H) / len(r)
+    # It makes the matrix invertible: equal changes of all biases have no curvature.
     floor = 1e-10 * scale + 1e-3 * float(np.abs(r).max()) * (scale == 0) + 1e-300
     d = -np.linalg.solve(H + floor * np.eye(len(r)), r)
     d -= d.mean()

@@ -226,6 +226,7 @@ class _Ascent:
         The weights of dual ascent oscillate around the optimum, and the scores are known on the whole segment. If
         the values differ by rounding only, the new point is returned.
         """
+        # A difference of 1e-13 is a rounding error of two sums.
         if new.value <= old.value * (1.0 + 1e-13):
             return new
         cross = self.rows.inner(old.weights, new.weights, new.F)
@@ -326,6 +327,7 @@ class InteriorPoint:
         _, d_duals, d_xi, d_surplus = self._direction(curvatures, precondition, 0.0, 0.0)
         primal, dual = self._lengths(d_duals, d_xi, d_surplus)
         predicted = self._products(primal, dual, d_duals, d_xi, d_surplus)
+        # Mehrotra's rule, which may not aim at 0.
         mu = self.mu * max((predicted / self.mu) ** 3, 1e-6)
         delta, d_duals, d_xi, d_surplus = self._direction(
             curvatures, precondition, mu - d_duals * d_surplus, mu + d_duals * d_xi
@@ -420,6 +422,7 @@ class InteriorPoint:
             blocks = (np.ascontiguousarray(block) for block in np.moveaxis(G, -1, 0))
         factors = []
         for block in blocks:
+            # The last two terms make the block of free biases positive definite.
             block[np.diag_indices(k)] += self.ridge[:, 0] + 1e-12 * np.trace(block) / k + 1e-300
             factors.append(cho_factor(block, lower=True, overwrite_a=True, check_finite=False))
 

@@ -232,6 +232,7 @@ def maximise_by_reweighting(
         bound = loss_bound(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
         best = (bound, theta, N) if bound > best[0] else best
         sigma = np.sqrt(values)
+        # A singular value of 0 would have an infinite weight.
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
         N = (B * (nuclear / sigma)) @ V.T

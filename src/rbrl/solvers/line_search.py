@@ -303,6 +303,7 @@ def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float,
     t = 1.0
     for _ in range(tries):
         value, derivative, point = along(t)
+        # 1e-4 and 0.5 are the usual constants of the two conditions.
         descends = value <= start + 1e-4 * t * slope
         if descends and abs(derivative) <= 0.5 * abs(slope):
             return point

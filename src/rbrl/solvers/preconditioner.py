@@ -48,6 +48,7 @@ class PencilSolver:
         varies = isinstance(second, np.ndarray) and second.size > 0
         typical = float(np.median(second)) if varies else float(np.max(second, initial=0.0))
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
+        # The last term makes the matrix positive definite, and does not change other directions.
         rest = typical * B + C + (1e-14 * size or 1.0) * np.eye(len(A))
         # LAPACK is called directly: the checks of SciPy's eigh take longer than solving a small problem.
         values, basis, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)

@@ -50,6 +50,7 @@ class LBFGSDirection:
         coupling = label_coupling(objective, W)
         self.is_joint = coupling > weak_coupling
         self.has_diagonal_seed = coupling <= diagonal_coupling
+        # A pair is a step and a change of the gradient, with 16 bytes for each weight.
         room = max(5, memory_bytes // (16 * max(W.size, 1)))
         self.memory = Memory(W.shape, min(memory, room), self.is_joint)
         self._objective = objective
@@ -160,6 +161,7 @@ class QuasiNewtonRun(Run):
         self.settings = settings
         self.newton: NewtonDirection | None = None
         self.gaps = [np.inf]
+        # The rest of the tolerance is left for directions that a round misses.
         self.round_tol = 0.3 * tol
         is_small = objective.Y.size <= settings.small_size
         each = settings.evaluations_per_iteration * (2.0 if is_small else 1.0)
@@ -286,6 +288,7 @@ class QuasiNewtonRun(Run):
         quasi-Newton direction starts without past steps.
         """
         objective, now = self.objective, self.now
+        # Singular values that the round cannot see may be dropped, but none that counts towards the rank.
         U, V = split(now.W, min(max(self.round_tol, 1e-4), self.settings.negligible))
         H = MeanModel(objective, now.scores).hessian
         joined = join_violations(objective, U, V, now.smooth_gradient, H, spare=self.round_tol * now.value)
@@ -311,6 +314,7 @@ class QuasiNewtonRun(Run):
             limit = min(limit, bound * (1 + self.tol))
         full = len(self.now.nuclear.sigma)
         _, sigma, V = leading_singular(W, full)
+        # The objective decides which of these ranks is large enough; the smaller floor is the usual one.
         floors = np.array([10.0, 1.0]) * self.settings.negligible * sigma.max(initial=0.0)
         ranks = {0, *(int(np.count_nonzero(sigma > floor)) for floor in floors)}
         bases = (V[:, :rank] for rank in sorted(ranks - {full}))

@@ -291,6 +291,7 @@ def solve_and_certify(
     """
     solution = certifier.certify(objective, solver.solve(objective, start=start, tol=tol, max_iter=max_iter))
     result = solution.result
+    # The rounding errors of the next solution may be half as large again.
     left = tol - 1.5 * (solution.proof.gap - result.gap)
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
         again = objective.design.weights(solution.coefficients) if result.weights is None else result.weights

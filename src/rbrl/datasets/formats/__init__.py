@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MAX_DATA_FILE_BYTES = 4 << 30  # default limit of the size of a decompressed file
 MAX_DENSE_CELLS = 1 << 29  # largest dense matrix: 4 GiB of float64
-MAX_QUOTE_LENGTH = 60
-BUFFER_BYTES = 1 << 20
+MAX_QUOTE_LENGTH = 60  # so that a message stays a sentence
+BUFFER_BYTES = 1 << 20  # bytes that are read at a time
 BLOCK_CHARACTERS = 1 << 22  # text that is parsed at a time, unless a number of rows is given
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",

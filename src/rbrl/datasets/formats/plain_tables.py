@@ -49,9 +49,9 @@ from rbrl.datasets.formats.words import MAX_WORDS, column_codes, is_missing, par
 CSV_SEPARATORS = ",;\t|"
 SEPARATOR_HINT = "; cells are separated by a comma, semicolon, tab or |"
 N_HEAD_LINES = 20  # lines from which the separator is guessed
-ROWS_PER_PASS_BLOCK = 4096
+ROWS_PER_PASS_BLOCK = 4096  # rows of CSV that are cells of text at one time
 METADATA_KEY = b"rbrl"
-ROWS_PER_BATCH = 1 << 16
+ROWS_PER_BATCH = 1 << 16  # rows of Parquet that are decoded at a time
 
 Codes = Mapping[int, Mapping[str, float]]
 

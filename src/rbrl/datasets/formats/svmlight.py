@@ -39,7 +39,7 @@ from rbrl.datasets.formats import (
 from rbrl.datasets.formats.table import check_writable, label_matrix
 
 COMMENT_START = "# rbrl: "
-MAX_COLUMN = 2**31 - 2
+MAX_COLUMN = 2**31 - 2  # indices are int32, and the number of columns is one more
 FEATURE_0 = re.compile(r"(?<!\S)0+:")
 COMMENT_KEYS = ("n_features", "n_labels", "feature_names", "label_names")
 NEEDED_KEYS = ("n_features", "n_labels", "first_feature", "first_label")  # to build the matrices
