@@ -71,14 +71,14 @@ class SparseLabels:
         return True
 
     def any(self, axis: int, out: None = None) -> BoolArray:
-        """Return which columns (axis 0) or rows (axis 1) have a known label, as NumPy's `any` of signed labels does.
+        """Return which columns (axis 0) or rows (axis 1) have a known label, as NumPy's `any` does.
 
         All labels are known. So the result is True unless the other axis has no entries.
         """
         return np.full(self.shape[1 - axis], self.shape[axis] > 0)
 
     def count(self, axis: int) -> IntArray:
-        """Return the number of relevant labels of every column (axis 0) or row (axis 1)."""
+        """Return the number of relevant labels of every column (axis 0) or row (axis 1), as int64."""
         if axis == 1:
             return np.diff(self.relevant.indptr).astype(np.int64)
         return np.bincount(self.relevant.indices, minlength=self.shape[1])

@@ -241,6 +241,8 @@ def squares(X: Matrix, axis: int = 0) -> FloatArray:
     """Return the sums of squares of the columns, or of the rows with ``axis=1``.
 
     They have the type of a dense X, and float64 for a sparse X.
+
+    X is not changed.
     """
     if not issparse(X):
         return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)

@@ -27,7 +27,7 @@ Split = tuple[IntArray, IntArray]
 
 
 def stored_values(A: Any) -> Array:
-    """Return all entries of a dense matrix, or the stored entries of a sparse matrix."""
+    """Return all entries of a dense matrix, or the stored entries of a sparse one; not a copy."""
     return A.data if sparse.issparse(A) else np.asarray(A)
 
 

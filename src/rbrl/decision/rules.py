@@ -322,7 +322,7 @@ class Chain(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Return the scores after all rules."""
+        """Return the scores (n_samples, n_labels) after all rules."""
         F = as_scores(scores)
         for rule in self.rules:
             F = rule.shift(F)

@@ -109,7 +109,7 @@ class GlobalThreshold(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract the threshold from the scores."""
+        """Return the scores (n_samples, n_labels) less the threshold."""
         check_is_fitted(self, "threshold_")
         return as_scores(scores) - np.float64(self.threshold_)
 
@@ -153,7 +153,7 @@ class LabelThresholds(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract the threshold of each label from its scores."""
+        """Return the scores (n_samples, n_labels) less the threshold of each label."""
         check_is_fitted(self, "thresholds_")
         return as_scores(scores, len(self.thresholds_)) - self.thresholds_
 
@@ -220,7 +220,7 @@ class RowThreshold(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract the threshold of each sample from its scores."""
+        """Return the scores (n_samples, n_labels) less the threshold of each sample."""
         check_is_fitted(self, "coef_")
         F = as_scores(scores, len(self.coef_))
         shifted = F - (F @ self.coef_ + self.intercept_)[:, None]

@@ -55,7 +55,10 @@ class Inputs:
 
 
 def to_liblinear_rows(X: Matrix) -> Matrix:
-    """Convert rows to the types of LIBLINEAR, so that the fits need not convert them again."""
+    """Return rows in the types of LIBLINEAR, so that the fits need not convert them again.
+
+    Rows that have these types are returned themselves. An index beyond int32 stays as it is.
+    """
     X = X.astype(np.float64, copy=False)
     if isinstance(X, np.ndarray) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
@@ -306,8 +309,8 @@ def fit_powerset(
 ) -> tuple[BoolArray, Learner | None, float]:
     """Fit a learner whose classes are the distinct label sets, the rows of a boolean matrix.
 
-    The learner is None if there is only one set. The last result is the factor of the learner's
-    scores in soft votes.
+    Return these sets (n_sets, n_labels), the learner, which is None if there is only one set, and
+    the factor of the learner's scores in soft votes.
     """
     sets, code = encode_sets(relevant)
     if len(sets) == 1:

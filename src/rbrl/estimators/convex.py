@@ -451,7 +451,7 @@ class ConvexClassifier(MultiLabelClassifier):
 
 
 def _count_rank(sigma: FloatArray) -> int:
-    """Return the number of singular values above the floor."""
+    """Return the number of singular values, in any order, above `RANK_FLOOR` of the largest one."""
     return int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
 
 

@@ -136,7 +136,7 @@ class RidgeInverse:
 
 
 def _multiply_columns(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return the inner product of each column of A with the same column of B."""
+    """Return the inner product (n_columns,) of each column of A with the same column of B."""
     return np.einsum("ij,ij->j", A, B)
 
 

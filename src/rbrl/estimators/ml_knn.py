@@ -364,9 +364,10 @@ class ProductFilter:
         self.group = max(1, min(16, X.shape[0] // (4 * k)))
 
     def _prepare(self, rows: Matrix) -> tuple[Matrix, FloatArray, bool]:
-        """Return shifted rows, their sums of squares, and whether their products with integers are exact.
+        """Return shifted rows, their sums of squares (n_rows,), and whether they are small integers.
 
-        The check uses the rows before the shift: 1e-16 becomes an integer after a shift by 5.
+        Products of small integers are exact. The check uses the rows before the shift: 1e-16
+        becomes an integer after a shift by 5.
         """
         shifted = rows.astype(np.float64, copy=False) if self.centre is None else rows - self.centre
         if isinstance(shifted, np.ndarray):
@@ -376,7 +377,8 @@ class ProductFilter:
         return shifted, squares, bool(squares.max(initial=0.0) < EXACT and _are_integers(rows))
 
     def find_candidates(self, rows: Matrix, own: IntArray) -> Candidates:
-        """Return at least k candidates of every row; `own` is the index that each row excludes, or -1."""
+        """Return at least k candidates of every row; `own` is the index each row excludes, or -1.
+        """
         rows, squares, are_exact = self._prepare(rows)
         exact = are_exact and self.are_exact
         largest = squares[:, None] + self.squares.max()
@@ -450,7 +452,7 @@ def _find_kth(row: IntArray, values: FloatArray, n_rows: int, k: int) -> FloatAr
 
 
 def _count_equal_before(row: IntArray) -> IntArray:
-    """Return the number of equal entries before each entry; `row` is sorted."""
+    """Return the number of equal entries before each entry of `row` (n_pairs,), which is sorted."""
     sizes = np.bincount(row)
     return np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 

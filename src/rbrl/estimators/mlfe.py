@@ -343,7 +343,7 @@ class MLFE(MultiLabelClassifier):
 
 
 def _compute_mean_distance(X: Matrix) -> float:
-    """Return the mean distance between two different rows, or 1 if it is 0."""
+    """Return the mean distance between two different rows of X, or 1 if it is 0."""
     n = X.shape[0]
     total = sum(float(D.sum()) for D in pairwise_distances_chunked(X))
     return total / (n * (n - 1)) if n > 1 and total > 0 else 1.0

@@ -422,6 +422,7 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         self.n_jobs = n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        """Fit a learner for each label, and for each pair of labels on the rows that have one of them."""
         relevant = np.asfortranarray(Y > 0)
         n_labels = Y.shape[1]
         self.pairs_ = np.column_stack(np.triu_indices(n_labels, k=1))
@@ -431,13 +432,14 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         self._fit_bank(inputs, self._iterate_problems(relevant), n_labels + len(self.pairs_), weights)
 
     def _iterate_problems(self, relevant: BoolArray) -> Iterator[Problem]:
-        """Yield the problem of each label, and then that of each pair: the rows that have one of its two labels."""
+        """Yield the problem of each label, then of each pair j < k: rows with one of its labels."""
         for k in range(relevant.shape[1]):
             yield None, relevant[:, k]
         for j, k in self.pairs_:
             yield np.flatnonzero(relevant[:, j] != relevant[:, k]), relevant[:, j]
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the votes of each label less those of the virtual label; a tie is positive."""
         inputs = self._make_inputs(X)
         soft = self.votes == "soft"
         n_labels = len(self.intercept_) - len(self.pairs_)

@@ -112,7 +112,11 @@ class Session:
         self.loader.drop({run.dataset for run in needed})
 
     def _claim(self, run: Run) -> None:
-        """Start a run, unless another process does it or has done it."""
+        """Start a run, unless another process does it or has done it.
+
+        The run is then among the running, the others' or the settled ones. Only `_start_runs` calls
+        it.
+        """
         state = self.store.claim(run.key, self.since[run.key])
         if state == "ours":
             self._start(run)

@@ -214,7 +214,10 @@ def _read_rules(where: str, rules: Any) -> list[dict[str, Any]]:
 
 
 def _read_layers(where: str, entries: Any, names: Collection[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return the tables for some data sets only, by data set or model; `names` are the allowed keys."""
+    """Return the tables for some data sets only, by data set or model.
+
+    `names` are the allowed keys; without names, every key is allowed.
+    """
     table = check_table(where, entries)
     for key in table if names else ():
         check_one_of(f"a key of {where}", key, names)

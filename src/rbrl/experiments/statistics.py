@@ -101,7 +101,7 @@ def _standard_error(n_methods: int, n_datasets: int) -> float:
 
 
 def nemenyi_p_values(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """P-values of all pairs of methods under the Nemenyi test; 1 on the diagonal."""
+    """P-values (n_methods, n_methods) of all pairs under the Nemenyi test; 1 on the diagonal."""
     z = _rank_differences(values, greater_is_better)
     upper = np.triu_indices(len(z), k=1)
     p_values = np.eye(len(z))
@@ -212,7 +212,10 @@ def rank_biserial(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 
 
 def median_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """Return the median difference of each pair of methods, positive if the first is better."""
+    """Return the median difference of each pair of methods: (n_methods, n_methods).
+
+    It is positive if the method of the row is better.
+    """
     table = oriented_values(values, greater_is_better)
     return np.median(table[:, :, None] - table[:, None], axis=0)
 
@@ -248,7 +251,7 @@ def _wilcoxon_p(differences: FloatArray) -> float:
 
 
 def holm(p_values: ArrayLike) -> FloatArray:
-    r"""Return p-values corrected by Holm's step-down procedure, in the same order.
+    r"""Return p-values corrected by Holm's step-down procedure: a new array in the same order.
 
     The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1) p_{(j)})`.
     """

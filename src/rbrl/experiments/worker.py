@@ -137,7 +137,10 @@ def _split(run: Run, Y: Array) -> tuple[IntArray, IntArray]:
 
 
 def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[Matrix, Matrix]:
-    """Return the training and test rows of X, standardised by the training part if the plan asks for it."""
+    """Return the training and test rows of X, standardised by the training part if the plan asks.
+
+    `train` and `test` are indices. Standardised rows are dense. The results are new arrays.
+    """
     if standardise == "none" or (standardise == "dense" and sparse.issparse(X)):
         return X[train], X[test]
     X = X.toarray() if sparse.issparse(X) else X

@@ -360,7 +360,10 @@ def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, FloatArray]]:
-    """Yield the name of each part of a rule, and how far it shifts the scores (1, n_labels)."""
+    """Yield the name of each part of a rule, and how far it shifts the scores: (n_labels,).
+
+    `scores` (1, n_labels) belong to the single row, before the rule.
+    """
     for part in rule.rules if isinstance(rule, Chain) else [rule]:
         shifted = part.shift(scores)
         yield type(part).__name__, (shifted - scores)[0]

@@ -205,7 +205,10 @@ def _write_cosines(axes: "Axes", cosines: FloatArray, ink: str) -> None:
 
 
 def _draw_tree(axes: "Axes", tree: FloatArray, colour: str) -> None:
-    """Draw the clustering to the left, with the leaves at the rows of the matrix."""
+    """Draw the clustering to the left, with the leaves at the rows of the matrix.
+
+    `tree` is SciPy's linkage (n_labels - 1, 4).
+    """
     drawn = dendrogram(tree, no_plot=True)
     for positions, distances in zip(drawn["icoord"], drawn["dcoord"]):
         axes.plot(distances, (np.array(positions) - 5) / 10, color=colour, lw=1.1)

@@ -129,7 +129,8 @@ class Loss(ABC):
     -----
     ``Y`` (n_samples, n_labels) are labels in {-1, 0, +1}, where 0 is a missing label. ``F`` (n_samples,
     n_labels) are scores, and ``D`` is a direction of the same shape. ``weights`` (n_samples,) are weights of
-    rows, ``weights`` (n_samples, n_labels) are weights of entries, and None stands for weights of 1.
+    rows, ``weights`` (n_samples, n_labels) are weights of entries, and None stands for weights of 1. Only the
+    argument ``R`` of `accumulate` is changed. All results are new arrays.
 
     Examples
     --------
@@ -171,7 +172,7 @@ class Loss(ABC):
         return self.accumulate(Y, F, weights, 1.0, R), R
 
     def value(self, Y: Array, F: FloatArray, weights: Weights = None) -> float:
-        """Return the value of the loss."""
+        """Return the value of the loss, for arguments as in :meth:`evaluate`."""
         return self.evaluate(Y, F, weights)[0].value
 
     def gradient(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
@@ -244,7 +245,7 @@ class WeightedSum(Loss):
         return sum((c * loss.hessian_diagonal(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the weighted sum of the products with D."""
+        """Return the weighted sum of the products with D, a new array."""
         return sum((c * loss.hessian_product(Y, F, D, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
@@ -347,7 +348,7 @@ class ClassWeighted(Loss):
         return self.loss.line(Y, F, D, t, weights)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the bounds of the weighted loss."""
+        """Return the bounds of the weighted loss: (n_samples, n_labels)."""
         Y, weights = self._weigh(Y, weights)
         return self.loss.rounding_reach(Y, F, weights)
 

@@ -85,7 +85,7 @@ class LabelGraph(Loss):
         return np.outer(mean_weights(Y, weights), np.diag(self.matrix))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return D times L, weighted."""
+        """Return D times L, times the weight of each row: a new array."""
         return mean_weights(Y, weights)[:, None] * (D @ self.matrix)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
@@ -234,7 +234,7 @@ def laplacians_of_products(
 def _keep_neighbors(S: FloatArray, n_neighbors: int) -> FloatArray:
     """Return the entries of each row of S above its `n_neighbors`-th largest one, made symmetric.
 
-    The diagonal of S is set to 0 in place.
+    S (n_labels, n_labels) gets a diagonal of 0, in place. The result is a new array.
     """
     np.fill_diagonal(S, 0.0)
     # If there are fewer labels than neighbours, all entries above the smallest one are kept.

@@ -287,10 +287,7 @@ def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 def label_areas(
     Y: MatrixLike, scores: MatrixLike, convention: str, missing: str, keep_unknown: bool = True
 ) -> FloatArray:
-    """Return the area under the ROC curve of each label; NaN for a label without a pair.
-
-    A label that is missing in all samples is left out, unless `keep_unknown`.
-    """
+    """Return the area under the ROC curve of each label: (n_labels,), NaN for one without a pair."""
     checked = check_scores(Y, scores, convention, missing)
     tie = 0.5 if convention == "sklearn" else 1.0
     by_label = (M if M is None else M.T if isinstance(M, np.ndarray) else M.tocsc().T for M in checked)
@@ -336,7 +333,10 @@ def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
 
 def _area(positive: FloatArray, negative: FloatArray, tie: float) -> float:
-    """Return the share of (positive, negative) pairs in the right order; NaN without a pair."""
+    """Return the share of (positive, negative) pairs in the right order; NaN without a pair.
+
+    The arguments are scores in any order. A tie counts as `tie`.
+    """
     if not len(positive) or not len(negative):
         return float("nan")
     positive = np.sort(positive)

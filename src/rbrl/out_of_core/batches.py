@@ -188,7 +188,7 @@ class BatchSteps:
         return cls(V, *sums, weights=zeros, average=zeros, last_step=zeros, constant=constant)
 
     def coefficients(self) -> FloatArray:
-        """Return the coefficients of the features, with the intercept in the last row."""
+        """Return the coefficients of the features, with the intercept in the last row: a new array."""
         return last_row_times(Rotation(self.directions) @ self.average, self.constant)
 
     def learn(

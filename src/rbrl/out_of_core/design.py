@@ -59,10 +59,12 @@ class BlockScores:
         return len(self), self.weights.shape[1]
 
     def __add__(self, other: Self) -> "BlockScores":
+        """Return the sum of the scores; that of the sample is known only if both are."""
         sampled = None if self.sampled is None or other.sampled is None else self.sampled + other.sampled
         return BlockScores(self.weights + other.weights, self.design, sampled)
 
     def __sub__(self, other: Self) -> "BlockScores":
+        """Return the difference of the scores, without scores of the sample."""
         return BlockScores(self.weights - other.weights, self.design)
 
     def __mul__(self, factors: Any) -> "BlockScores":
@@ -96,6 +98,7 @@ class BlockResidual:
     adjoint: FloatArray
 
     def __matmul__(self, matrix: FloatArray) -> "BlockResidual":
+        """Return the residual times a matrix (n_labels, k)."""
         return BlockResidual(self.adjoint @ matrix)
 
     @property
@@ -118,6 +121,7 @@ class _Transposed(NamedTuple):
     factors: FloatArray | float = 1.0
 
     def __matmul__(self, scores: BlockScores) -> FloatArray:
+        """Return A' Z W for scores Z W: (n_labels, n_labels)."""
         return self.image.T @ (self.factors * scores.weights)
 
 

@@ -89,7 +89,10 @@ class BlockLoss:
         return found.terms, BlockResidual(found.adjoint)
 
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
-        """Return the sum of the generalised Hessians of the rows, from the pass of `evaluate`."""
+        """Return the sum of the generalised Hessians of the rows, from the pass of `evaluate`.
+
+        It is the kept array (n_labels, n_labels), which the caller must not change.
+        """
         return self._evaluate_at(at.weights).label_hessian
 
     def extended_value(self, coefficients: FloatArray) -> float:

@@ -218,10 +218,11 @@ class KernelDesign(AscentDesign):
         self, order: IntArray, Y: IntArray, weights: FloatArray, terms: tuple[Any, ...], ridge: float,
         W: FloatArray, dual_scores: FloatArray,
     ) -> float:  # fmt: skip
-        """Maximise the dual over one row after the other; change the coefficients W and the dual scores in place.
+        """Maximise the dual over one row after the other; change W and the dual scores in place.
 
-        The scores of a block of rows are computed at once. Each visit then corrects the scores of
-        the rows that follow.
+        W has the coefficients of the rows. The arguments are those of the base class. The scores of
+        a block of rows are computed at once. Each visit then corrects the scores of the rows that
+        follow.
         """
         visited = 0.0
         for start in range(0, len(order), VISITED_TOGETHER):
@@ -277,7 +278,7 @@ class KernelDesign(AscentDesign):
         return np.sqrt(np.concatenate([squares(self.exact_rows(part), axis=1) for part in self._parts()]))
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        """Return a copy of R: the coefficients of the function Phi(X)' R."""
+        """Return a copy of R (n_samples, n_labels): the coefficients of the function Phi(X)' R."""
         return R.copy()
 
 

@@ -55,7 +55,7 @@ class DenseDesign(RowDesign):
         return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        """Return Z' @ R in double precision, computed in the precision of Q."""
+        """Return Z' @ R as a new array in double precision, computed in the precision of Q."""
         return self.stretch * (self.Q.T @ R.astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def matrix(self) -> FloatArray:

@@ -46,7 +46,7 @@ class Ridge:
     row_weights: float | FloatArray = 1.0
 
     def value(self, W: FloatArray) -> float:
-        """Return the penalty at W."""
+        """Return the penalty at W (n_columns, n_labels)."""
         return 0.5 * self.weight * float(np.sum(self.row_weights * W**2))
 
     def gradient(self, W: FloatArray) -> FloatArray:
@@ -81,7 +81,7 @@ class NuclearNorm:
     weight: float
 
     def value(self, W: FloatArray) -> float:
-        """Return the penalty at W."""
+        """Return the penalty at W (n_columns, n_labels), by an exact decomposition."""
         return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight and W.any() else 0.0
 
     def prox(self, W: FloatArray, step: float) -> FloatArray:
@@ -343,7 +343,7 @@ class Objective:
         return sum_terms([loss for _, _, _, loss, _ in self.evaluate_rows(scores_of)])
 
     def value(self, W: FloatArray) -> float:
-        """Return the objective at W."""
+        """Return the objective at W (n_columns, n_labels). It costs half an evaluation."""
         return self.at(W).value
 
     def value_at(self, W: FloatArray, scores: Any) -> float:

@@ -126,7 +126,10 @@ class PairSVM(MultiLabelClassifier):
         return iter(self.path(X, y, [params["C"] for params in points]))
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-        """Solve from the last dual variables, if they fit; store the coefficients, their gap, and the dual variables."""
+        """Solve from the last dual variables, if they fit; store the coefficients and their gap.
+
+        It also keeps the dual variables and the rows of the solver; `fit` drops what is not needed.
+        """
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
         if self.kernel in WITH_WIDTH:

@@ -63,12 +63,12 @@ class HingePairs:
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Arrays that the compiled loops take."""
+        """The arrays that the compiled loops take, in their order."""
         return self.start, self.winner, self.loser, self.margin, self.cap
 
     @property
     def rows(self) -> IntArray:
-        """Row of every pair."""
+        """Row of every pair, as a new array (n_pairs,) in ascending order."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def components(self) -> IntArray:
@@ -362,7 +362,7 @@ class FeatureRows:
         )
 
     def scores(self) -> FloatArray:
-        """Return the scores after the last sweep, without biases."""
+        """Return the scores after the last sweep, without biases: a new array (n_samples, n_labels)."""
         return self.X @ self._W
 
     def inner(self, model: FloatArray, other: FloatArray, other_scores: FloatArray) -> float:

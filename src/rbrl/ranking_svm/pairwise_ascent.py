@@ -358,7 +358,10 @@ class InteriorPoint:
         return delta, d_duals, d_xi, d_surplus
 
     def _lengths(self, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray) -> tuple[float, float]:
-        """Return the longest primal and the longest dual step, at most 1, that keep all variables positive."""
+        """Return the longest primal and dual step, at most 1, that keep all variables positive.
+
+        The arguments are those of :meth:`_direction`: changes (n_pairs,).
+        """
         primal = np.max([-d_xi / self.xi, -d_surplus / self.surplus], initial=1.0)
         dual = np.max([-d_duals / self.duals, d_duals / self.rest], initial=1.0)
         return float(1.0 / primal), float(1.0 / dual)

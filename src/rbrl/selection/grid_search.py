@@ -68,7 +68,7 @@ def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Ar
 
 
 def round_losses(losses: Sequence[float] | Array) -> FloatArray:
-    """Round losses so that ties are equal, and replace NaN by infinity."""
+    """Round losses (n_points,) so that ties are equal, and replace NaN by infinity, in a new array."""
     losses = np.asarray(losses, dtype=float).round(COMPARED_DECIMALS)
     return np.where(np.isnan(losses), np.inf, losses)
 

@@ -54,7 +54,7 @@ class Solution(NamedTuple):
     design: Design | None
 
     def over(self, design: Design) -> tuple[FloatArray, FloatArray]:
-        """Return weights over a design of the same rows, and the scores."""
+        """Return weights over a design of the same rows, and the scores, perhaps without a copy."""
         if self.design is design:
             return self.weights, self.scores
         return design.weights(self.without_design().weights), self.scores
@@ -148,7 +148,10 @@ def _candidates(
 def _best_start(
     objective: Objective, candidates: Iterable[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
-    """Return the weights and scores with the smallest objective; (None, None) without candidates."""
+    """Return the weights and scores with the smallest objective, perhaps arrays of a solution.
+
+    Without candidates, both are None.
+    """
     return min(candidates, key=lambda candidate: objective.value_at(*candidate), default=(None, None))
 
 

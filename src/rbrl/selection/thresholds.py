@@ -216,7 +216,7 @@ class Scores(NamedTuple):
         return (self.weights * (1 - self.relevant)).sum(axis=0)
 
     def columns(self, which: BoolArray | slice) -> "Scores":
-        """Return the scores of some labels."""
+        """Return the scores of some labels, given by a mask or a slice, in the same form."""
         return Scores(*(part[:, which] for part in self))
 
     def pool(self) -> "Scores":

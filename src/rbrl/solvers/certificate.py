@@ -206,7 +206,8 @@ def maximise_by_reweighting(
 ) -> tuple[float, float, FloatArray]:
     r"""Return a good lower bound for any ridge weights r, with its theta and N.
 
-    In each round, N = theta M - ridge r B, for a B near the minimiser of
+    M = -Z'R, the weights W and N have the shape (n_columns, n_labels), r is a number or (n_columns,
+    1). In each round, N = theta M - ridge r B, for a B near the minimiser of
 
     .. math:: -\langle\theta M, B\rangle + \tfrac{\lambda_1}{2} \langle B, rB\rangle + \lambda_3 \|B\|_*
 

@@ -208,10 +208,10 @@ def first_point(objective: Objective, start: Start, scores: Any = None) -> tuple
 
 
 def label_coupling(objective: Objective, W: FloatArray) -> float:
-    """Return the coupling of labels: the sum of off-diagonal entries of the mean Hessian, relative to its trace.
+    """Return the coupling of labels at weights W (n_columns, n_labels), 0 for independent labels.
 
-    It is the larger one of two numbers: that of the loss alone, and that of a typical column of the
-    design with the penalties at W.
+    It is the sum of off-diagonal entries of the mean Hessian, relative to its trace: the larger one
+    of the loss alone, and of a typical column of the design with the penalties at W.
     """
     if objective.shape[0] == 0:
         return 0.0

@@ -159,7 +159,7 @@ class Format(ABC):
 
 
 def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
-    """Yield the rows of a matrix, at most `size` at a time."""
+    """Yield the rows of a matrix in order, at most `size` at a time; blocks of a dense one are views."""
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
 

@@ -171,6 +171,7 @@ def _check_entries(scores: Tensor, targets: Tensor, weights: Tensor | None) -> t
 
 
 def _check_coding(targets: Tensor) -> None:
+    """Raise InvalidLabelsError for targets other than 0/1, -1/+1 and NaN."""
     if targets.dtype == torch.bool:
         return
     for low in (0, -1):
@@ -195,6 +196,7 @@ def _pair_weights(relevant: Tensor, entry_weights: Tensor) -> tuple[Tensor, Tens
 class _NuclearNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor) -> Tensor:
+        """Return the sum of the singular values of a matrix."""
         U, sigma, Vt = torch.linalg.svd(weight, full_matrices=False)
         floor = sigma.max() * max(weight.shape) * torch.finfo(weight.dtype).eps
         ctx.save_for_backward((U * (sigma > floor)) @ Vt)
@@ -203,6 +205,7 @@ class _NuclearNorm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        """Return the gradient U V', times the gradient of the value."""
         (sign,) = ctx.saved_tensors
         return gradient * sign
 
