@@ -2,6 +2,9 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from rbrl._common.linalg import singular_values
 from rbrl._common.typing import FloatArray
 
 
@@ -34,6 +37,11 @@ class LowRankMatrix(NamedTuple):
     def rank(self) -> int:
         """The number of columns of each factor, an upper bound on the rank of the product."""
         return int(self.left.shape[1])
+
+    def singular_values(self) -> FloatArray:
+        """Return the singular values of the product, the largest first; the product is not computed."""
+        triangle: FloatArray = np.asarray(np.linalg.qr(self.right, mode="r"))
+        return singular_values(np.linalg.qr(self.left, mode="r") @ triangle.T)
 
     def to_dense(self) -> FloatArray:
         """Return the product as a new array (n_rows, n_columns)."""

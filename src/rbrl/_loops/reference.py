@@ -217,6 +217,19 @@ def sparse_adjoint(data: Array, indices: Array, indptr: Array, D: Array, out: Ar
     np.add.at(out, indices, data[:, None] * D[_row_of(indptr)])
 
 
+def best_sparse_scores(
+    data: Array, indices: Array, indptr: Array, W_data: Array, W_indices: Array, W_indptr: Array, intercepts: Array,
+    columns: Array, best: Array,
+) -> None:  # fmt: skip
+    """Write the largest scores X @ W + intercepts of each row, and their columns; the first of equal scores comes first."""
+    F = np.tile(intercepts, (len(best), 1))
+    W = np.zeros((len(W_indptr) - 1, len(intercepts)))
+    np.add.at(W, (_row_of(W_indptr), W_indices), W_data)
+    sparse_product(data, indices, indptr, W, F)
+    columns[:] = np.argsort(-F, axis=1, kind="stable")[:, : best.shape[1]]
+    best[:] = np.take_along_axis(F, columns, axis=1)
+
+
 def _ascend_row(
     pairs: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array, f: Array, curvature: float,
     inner: int, moved: Array,

@@ -4,33 +4,82 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy import sparse
 
 from rbrl._common.checks import check_choice, check_number
+from rbrl._common.frames import as_dense
+from rbrl._common.linalg import singular_values
+from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
+from rbrl._loops import rows
 from rbrl.kernels import APPROXIMATIONS, KERNELS, KernelRows, gram
-from rbrl.scales import NUCLEAR_WITH_MAX_RANK, WIDTHS
+from rbrl.problem.design import last_row_times
+from rbrl.scales import NUCLEAR_WITH_MAX_RANK, WIDTHS, intercept_column
 
+# A singular value counts towards the rank above this share of the largest.
+RANK_FLOOR = 1e-6
+# Attributes in which a linear model stores its weights, in one of three forms.
+WEIGHT_ATTRIBUTES = ("coef_", "intercept_", "label_factors_", "feature_factors_")
 # Number of kernel values that are computed at a time: 128 MB.
 KERNEL_BLOCK_ENTRIES = 2**24
 
 
-def store_weights(model: Any, W: FloatArray) -> None:
-    """Store the weights of features in a linear model. `coef_` is a view of W.
+def store_weights(model: Any, W: Any) -> None:
+    """Store the weights of features in a linear model, in the form in which they are given.
+
+    An array becomes `coef_`, of which it is a view. A sparse matrix becomes the sparse matrix `coef_`.
+    Factors become `label_factors_` and `feature_factors_`, from which `coef_` is computed on request.
 
     Parameters
     ----------
     model : classifier
-    W : array (n_columns, n_labels)
+    W : array, CSR matrix or LowRankMatrix (n_columns, n_labels)
         Weights, with those of the intercept in the last row.
     """
-    n_features = len(W) - model.fit_intercept
-    # Products with rows need the weights in the order of W, so that the transpose is not copied.
-    model.coef_ = W[:n_features].T
-    model.intercept_ = W[-1].copy() if model.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
+    for name in WEIGHT_ATTRIBUTES:
+        vars(model).pop(name, None)
+    n_features = W.shape[0] - model.fit_intercept
+    if isinstance(W, LowRankMatrix):
+        model.label_factors_ = W.right
+        model.feature_factors_ = W.left[:n_features]
+        last_row = W.left[n_features:] @ W.right.T
+    else:
+        # Products with rows need the weights in the order of W, so that the transpose is not copied.
+        model.coef_ = W[:n_features].T
+        last_row = as_dense(W[n_features:])
+    model.intercept_ = last_row[0].copy() if len(last_row) else np.zeros(W.shape[1], dtype=W.dtype)
 
 
-def stored_weights(model: Any) -> FloatArray | None:
-    """Return a copy of the weights that :func:`store_weights` has stored; None without a fit of a linear model.
+def stored_weights(model: Any) -> Any:
+    """Return the weights that :func:`store_weights` has stored, in double precision and in the same form.
+
+    Parameters
+    ----------
+    model : classifier
+
+    Returns
+    -------
+    array, CSR matrix or LowRankMatrix (n_columns, n_labels)
+        Copy of the weights; None without a fit of a linear model.
+    """
+    if has_factors(model):
+        left = model.feature_factors_.astype(np.float64)
+        right = model.label_factors_.astype(np.float64)
+        if model.fit_intercept:
+            # The intercepts are a factor of their own.
+            left = np.vstack([np.pad(left, ((0, 0), (0, 1))), np.append(np.zeros(left.shape[1]), 1.0)])
+            right = np.column_stack([right, model.intercept_])
+        return LowRankMatrix(left, right)
+    if not hasattr(model, "coef_"):
+        return None
+    parts = [model.coef_, model.intercept_[:, None]] if model.fit_intercept else [model.coef_]
+    if issparse(model.coef_):
+        return sparse.hstack(parts, format="csc", dtype=np.float64).T
+    return np.hstack(parts).T.astype(np.float64)
+
+
+def dense_weights(model: Any) -> FloatArray | None:
+    """Return a copy of the weights of :func:`stored_weights` as an array; None without a fit of a linear model.
 
     Parameters
     ----------
@@ -40,10 +89,40 @@ def stored_weights(model: Any) -> FloatArray | None:
     -------
     array (n_columns, n_labels) or None
     """
-    if not hasattr(model, "coef_"):
+    W = stored_weights(model)
+    if W is None:
         return None
-    parts = [model.coef_, model.intercept_[:, None]] if model.fit_intercept else [model.coef_]
-    return np.hstack(parts).T.astype(np.float64)
+    return W.to_dense() if isinstance(W, LowRankMatrix) else as_dense(W)
+
+
+def compute_rank(model: Any) -> int:
+    """Return the rank of the stored weights of a linear model, in the coordinates of its penalties.
+
+    Parameters
+    ----------
+    model : fitted classifier
+
+    Returns
+    -------
+    int
+    """
+    W = stored_weights(model)
+    if W is None:
+        raise AttributeError(f"This {type(model).__name__} has no rank_: it is not fitted.")
+    scale = intercept_column(model.ridge_, model.intercept_ridge) if model.fit_intercept else 1.0
+    if isinstance(W, LowRankMatrix):
+        return count_rank(LowRankMatrix(last_row_times(W.left, 1 / scale), W.right).singular_values())
+    return count_rank(singular_values(last_row_times(as_dense(W), 1 / scale)))
+
+
+def count_rank(sigma: FloatArray) -> int:
+    """Return the number of singular values that are not negligible."""
+    return int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
+
+
+def has_factors(model: Any) -> bool:
+    """Return whether the weights of a linear model are stored as two factors."""
+    return "label_factors_" in vars(model)
 
 
 def store_row_coefficients(model: Any, X: Matrix, rows: IntArray, coefficients: FloatArray) -> None:
@@ -156,13 +235,45 @@ def score_linear(model: Any, X: Matrix) -> FloatArray:
     -------
     array (n_samples, n_labels)
     """
-    if issparse(X) and X.shape[0] == 1:
+    if has_factors(model):
+        scores = as_dense(X @ model.feature_factors_) @ model.label_factors_.T
+    elif issparse(X) and X.shape[0] == 1 and not issparse(model.coef_):
         # X @ coef_.T would make SciPy copy all weights into another memory order.
         scores = np.asarray(model.coef_[:, X.indices] @ X.data)[None]
     else:
-        scores = np.asarray(X @ model.coef_.T)
+        scores = as_dense(X @ model.coef_.T)
     scores += model.intercept_
     return scores
+
+
+def find_best_labels(model: Any, X: Any, k: int) -> tuple[IntArray, FloatArray]:
+    """Return the k best labels of sparse rows and their scores, by a linear model with sparse weights.
+
+    Only the scores of one row are in memory. The weights that its features do not have are not read.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        It has a sparse `coef_`. Its threshold is subtracted from the scores.
+    X : CSR matrix (n_samples, n_features)
+    k : int
+        Number from 1 to the number of labels.
+
+    Returns
+    -------
+    labels : array (n_samples, k) of int
+        Columns of the labels, the best label first. Of equal scores, the first column comes first.
+    scores : array (n_samples, k)
+    """
+    W = model.coef_.T
+    if W.format != "csr":
+        W = W.tocsr()
+    labels = np.empty((X.shape[0], k), dtype=np.int64)
+    best = np.empty((X.shape[0], k))
+    constants = np.asarray(model.intercept_ - model.threshold_, dtype=np.float64)
+    indices = (A.astype(W.indices.dtype, copy=False) for A in (X.indices, X.indptr))
+    rows.best_sparse_scores(X.data, *indices, W.data, W.indices, W.indptr, constants, labels, best)
+    return labels, best.astype(X.dtype, copy=False)
 
 
 def score_by_kernel(model: Any, X: Matrix) -> FloatArray:

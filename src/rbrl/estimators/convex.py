@@ -4,11 +4,12 @@ import sys
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
@@ -16,12 +17,18 @@ from rbrl._common.bases import all_or_nothing
 from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.environment import LARGEST_BLOCK
 from rbrl._common.frames import check_same_columns, check_same_rows
-from rbrl._common.linalg import singular_values
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, should_fill_empty_rows
-from rbrl.estimators.coefficients import check_kernel, find_nuclear, stored_weights
+from rbrl.estimators.coefficients import (
+    check_kernel,
+    compute_rank,
+    count_rank,
+    find_best_labels,
+    find_nuclear,
+    has_factors,
+)
 from rbrl.estimators.convex_problem import ConvexProblem, solver_of
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import ClassWeight, check_class_weight, check_classes, find_entries, warn_of_missing_labels
@@ -41,11 +48,10 @@ from rbrl.losses import Loss
 from rbrl.losses.label_graph import LabelCounts
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import as_blocks
-from rbrl.scales import InterceptStrength, Strength, Width, intercept_column
+from rbrl.out_of_core.sources import feature_blocks
+from rbrl.scales import InterceptStrength, Strength, Width
 from rbrl.solvers import Solver
 
-# A singular value counts towards the rank above this share of the largest.
-RANK_FLOOR = 1e-6
 # Packages whose data frames are in memory.
 FRAME_PACKAGES = ("pandas", "polars", "pyarrow")
 
@@ -102,6 +108,8 @@ class ConvexClassifier(MultiLabelClassifier):
     gamma_: float
     degree: int
     coef0: float
+    label_factors_: FloatArray
+    feature_factors_: FloatArray
     dual_coef_: FloatArray
     X_fit_: Matrix | None
     feature_coef_: FloatArray
@@ -275,7 +283,7 @@ class ConvexClassifier(MultiLabelClassifier):
         if self.warm_start and isinstance(result.dual_scores, np.ndarray):
             self._dual_scores = result.dual_scores
         if proof.sigma is not None:
-            self.rank_ = _count_rank(proof.sigma)
+            self.rank_ = count_rank(proof.sigma)
         if self.verbose:
             # Without a nuclear norm, the rank would take longer to compute than the fit.
             rank = f"rank {self.rank_}, " if "rank_" in vars(self) else ""
@@ -366,7 +374,12 @@ class ConvexClassifier(MultiLabelClassifier):
 
     @cached_property
     def coef_(self) -> FloatArray:
-        """Weights of the features after `partial_fit`, computed at their first use; `fit` stores its own."""
+        """Weights of the features, computed at their first use after `partial_fit` or from factors.
+
+        `fit` stores weights that are not factors.
+        """
+        if has_factors(self):
+            return np.asarray(self.label_factors_ @ self.feature_factors_.T)
         return compute_stream_coefficients(self, "coef_")
 
     @cached_property
@@ -397,9 +410,10 @@ class ConvexClassifier(MultiLabelClassifier):
             warn_of_empty_rows(type(self).__name__, rows, is_empty, self.empty_share_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the dual scores, which only the next fit uses."""
+        """Return the state without arrays that only the next fit uses, or that can be computed."""
         state = cast("dict[str, Any]", super().__getstate__())
-        return {name: value for name, value in state.items() if name != "_dual_scores"}
+        computed = ("_dual_scores", "coef_") if has_factors(self) else ("_dual_scores",)
+        return {name: value for name, value in state.items() if name not in computed}
 
     @property
     def nuclear_(self) -> float:
@@ -413,18 +427,20 @@ class ConvexClassifier(MultiLabelClassifier):
         A linear model without a nuclear norm computes it when it is first asked for. With thousands of labels, that takes
         longer than the fit.
         """
-        coefficients = stored_weights(self)
-        if coefficients is None:
-            raise AttributeError(f"This {type(self).__name__} has no rank_: it is not fitted.")
-        if self.fit_intercept:
-            coefficients[-1] /= intercept_column(self.ridge_, self.intercept_ridge)
-        return _count_rank(singular_values(coefficients))
+        return compute_rank(self)
 
     def _scores(self, X: Matrix) -> FloatArray:
         """Return the scores less the threshold, as a new array."""
         scores = self._untuned_scores(X)
         scores -= np.asarray(getattr(self, "threshold_", 0.0), dtype=scores.dtype)
         return scores
+
+    def _best_labels(self, X: Rows, k: int) -> Iterator[tuple[IntArray, FloatArray]]:
+        if not issparse(vars(self).get("coef_")):
+            yield from super()._best_labels(X, k)
+            return
+        for rows in map(self._check_rows, feature_blocks(X)):
+            yield find_best_labels(self, csr_array(rows), k)
 
     def _untuned_scores(self, X: Matrix) -> FloatArray:
         """Return the scores of checked rows before the threshold is subtracted, as a new array."""
@@ -448,11 +464,6 @@ class ConvexClassifier(MultiLabelClassifier):
             check_class_weight(owner, self.class_weight)
         check_kernel(self)
         solver_of(self)
-
-
-def _count_rank(sigma: FloatArray) -> int:
-    """Return the number of singular values, in any order, above `RANK_FLOOR` of the largest one."""
-    return int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
 
 
 # Name of this class in version 0.1.0.

@@ -17,6 +17,7 @@ from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import (
     apply_feature_map,
+    dense_weights,
     find_nuclear,
     kernel_parameters,
     kernel_values,
@@ -25,7 +26,6 @@ from rbrl.estimators.coefficients import (
     score_mapped_features,
     store_row_coefficients,
     store_weights,
-    stored_weights,
 )
 from rbrl.estimators.training_scores import (
     choose_spectrum_rows,
@@ -242,7 +242,7 @@ class LinearForm(ModelForm):
 
     def find_start(self) -> FloatArray | None:
         """Return the weights of the last fit."""
-        return _of_shape(stored_weights(self.model), (self.X.shape[1] + self.model.fit_intercept, self.n_labels))
+        return _of_shape(dense_weights(self.model), (self.X.shape[1] + self.model.fit_intercept, self.n_labels))
 
     def store(self, coefficients: FloatArray) -> None:
         """Store the weights in the model."""

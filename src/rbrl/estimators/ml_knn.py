@@ -377,8 +377,7 @@ class ProductFilter:
         return shifted, squares, bool(squares.max(initial=0.0) < EXACT and _are_integers(rows))
 
     def find_candidates(self, rows: Matrix, own: IntArray) -> Candidates:
-        """Return at least k candidates of every row; `own` is the index each row excludes, or -1.
-        """
+        """Return at least k candidates of every row; `own` is the index each row excludes, or -1."""
         rows, squares, are_exact = self._prepare(rows)
         exact = are_exact and self.are_exact
         largest = squares[:, None] + self.squares.max()

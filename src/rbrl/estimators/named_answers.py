@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from rbrl._common.bases import FIT_METHODS, BaseEstimator, ClassifierMixin, all_or_nothing
 from rbrl._common.checks import check_number
 from rbrl._common.frames import CONTAINERS, as_frame, check_container, check_same_rows, label_values
-from rbrl._common.typing import Array, ArrayLike, FloatArray, LabelNames, MatrixLike
+from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.decision import top_labels
 from rbrl.metrics import scores_of
 from rbrl.targets import SignedTargets, label_matrix
@@ -159,7 +159,7 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         check_number(type(self).__name__ + ".predict_top", "k", k, low=1, integer=True)
         if self.targets_.kind == "binary":
             raise ValueError("predict_top needs a score for each label or class. Got a binary 1-D target; use predict.")
-        labels, scores = zip(*(top_labels(scores, k) for scores in self._score_blocks(X)))
+        labels, scores = zip(*self._best_labels(X, k))
         return _name_columns(self, self.targets_.n_columns)[np.vstack(labels)], np.vstack(scores)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
@@ -188,6 +188,10 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+    def _best_labels(self, X: Any, k: int) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield the columns and the scores of the k best labels of one block of rows after the other."""
+        yield from (top_labels(scores, k) for scores in self._score_blocks(X))
 
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores of one block of rows after the other: (n_rows, n_columns).

@@ -12,7 +12,7 @@ from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
-from rbrl.estimators.coefficients import find_nuclear, store_weights, stored_weights
+from rbrl.estimators.coefficients import WEIGHT_ATTRIBUTES, dense_weights, find_nuclear, store_weights
 from rbrl.estimators.convex_problem import solver_of
 from rbrl.estimators.entries import WeightedLoss, check_classes, find_entries, warn_of_missing_labels
 from rbrl.estimators.forms import form_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Attributes of a fit that are no longer valid after a further batch.
 FIT_ATTRIBUTES = (
-    "objective_", "gap_", "rank_", "n_iter_", "n_evaluations_", "pass_seconds_", "history_", "coef_", "intercept_",
+    "objective_", "gap_", "rank_", "n_iter_", "n_evaluations_", "pass_seconds_", "history_", *WEIGHT_ATTRIBUTES,
 )  # fmt: skip
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -95,7 +95,7 @@ class BlockProblem:
             intercept=model.fit_intercept,
             intercept_ridge=model.intercept_ridge,
             solver=solver_of(model),
-            start=stored_weights(model) if model.warm_start else None,
+            start=dense_weights(model) if model.warm_start else None,
             tol=model.tol,
             max_iter=model.max_iter,
             verbose=model.verbose,

@@ -365,7 +365,11 @@ class RowTerms:
             has_constants = isinstance(classifier, BinaryRelevance)
             constant = classifier.intercept_[label] if has_constants else 0.0
             return self._learner_terms(self.model.learners[label], constant)
-        weights = self._label_coefficients(self.model.weights, label)
+        if self.kind == "feature" and np.size(getattr(classifier, "intercept_", ())) == self.n_labels:
+            # The weights of all labels may need much memory.
+            weights = coefficients(classifier, label)[0]
+        else:
+            weights = self._label_coefficients(self.model.weights, label)
         if self.kind == "feature":
             return self._linear_terms([], weights, self._intercept(label))
         values = self.inputs
@@ -434,11 +438,18 @@ def _check_explainable(classifier: Any) -> None:
         reject_model(classifier, "with scores='hard' has scores that are not sums; use scores='decision'")
 
 
-def coefficients(classifier: Any) -> FloatArray:
-    """Return the weights (n_scores, n_features) of a linear classifier; reject other classifiers."""
-    if not all(hasattr(classifier, name) for name in ("coef_", "intercept_", "decision_function")):
+def coefficients(classifier: Any, label: int | None = None) -> FloatArray:
+    """Return the weights (n_scores, n_features) of a linear classifier; reject other classifiers.
+
+    With `label`, only the weights of one score are returned, as an array (1, n_features).
+    """
+    names = ("label_factors_" if hasattr(classifier, "label_factors_") else "coef_", "intercept_", "decision_function")
+    if not all(hasattr(classifier, name) for name in names):
         reject_model(classifier, "has no scores that are sums over features or training rows")
-    return np.atleast_2d(as_dense(classifier.coef_).astype(np.float64))
+    if label is not None and names[0] == "label_factors_":
+        return np.asarray(classifier.label_factors_[[label]] @ classifier.feature_factors_.T, dtype=np.float64)
+    weights = classifier.coef_ if np.ndim(classifier.coef_) == 2 else np.atleast_2d(classifier.coef_)
+    return as_dense(weights if label is None else weights[[label]]).astype(np.float64)
 
 
 def format_label(label: Any) -> str:

@@ -23,8 +23,9 @@ from rbrl.targets import SignedTargets
 # Axes of the arrays of a model. All axes with the same name have the same size.
 AXES = {
     "classes_": ("classes",), "coef_": ("scores", "features"), "constant_": ("scores",), "dual_coef_": ("rows", "scores"),
-    "enriched_labels_": ("rows", "labels"), "feature_coef_": ("components", "scores"), "feature_names_in_": ("features",),
-    "feature_scale_": ("features",), "intercept_": ("scores",), "intercepts_": ("labels",), "label_names_": ("labels",),
+    "enriched_labels_": ("rows", "labels"), "feature_coef_": ("components", "scores"),
+    "feature_factors_": ("features", "rank"), "feature_names_in_": ("features",), "feature_scale_": ("features",),
+    "intercept_": ("scores",), "intercepts_": ("labels",), "label_factors_": ("scores", "rank"), "label_names_": ("labels",),
     "likelihood_irrelevant_": ("labels", "counts"), "likelihood_relevant_": ("labels", "counts"),
     "n_votes_": ("labels",), "pairs_": ("pairs", "two"), "played_": ("pairs",), "pooled_": ("two",),
     "prior_": ("labels",), "reconstruction_": ("rows", "rows"), "slopes_": ("labels",), "threshold_": ("scores",),
@@ -53,9 +54,9 @@ KIND_NAMES = {
 KINDS = {
     **dict.fromkeys((
         "X_fit_", "chain_constants_", "coef_", "constant_", "dual_coef_", "empty_share_", "enriched_labels_",
-        "feature_coef_", "feature_scale_", "gamma_", "intercept_", "intercepts_", "knots_", "likelihood_irrelevant_",
-        "likelihood_relevant_", "pooled_", "prior_", "reconstruction_", "ridge_", "sharpness_", "slopes_", "stream_",
-        "threshold_", "threshold_coef_", "threshold_intercept_", "thresholds_", "weight_seen_",
+        "feature_coef_", "feature_factors_", "feature_scale_", "gamma_", "intercept_", "intercepts_", "knots_",
+        "label_factors_", "likelihood_irrelevant_", "likelihood_relevant_", "pooled_", "prior_", "reconstruction_",
+        "ridge_", "sharpness_", "slopes_", "stream_", "threshold_", "threshold_coef_", "threshold_intercept_", "thresholds_", "weight_seen_",
     ), REAL),
     **dict.fromkeys((
         "best_index_", "chain_labels_", "columns_", "first_feature_", "first_label_", "n_features_in_", "n_iter_",

@@ -18,6 +18,7 @@ from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Mat
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.coefficients import WEIGHT_ATTRIBUTES
 from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
 from rbrl.estimators.training_scores import THRESHOLD_SET_LATER
@@ -175,11 +176,11 @@ def _start_from(model: ConvexClassifier, fitted: ConvexClassifier, rows: IntArra
 
     `rows` are the training rows of the model, whose coefficients a kernel model starts from.
     """
-    if hasattr(fitted, "coef_"):
-        model.coef_ = fitted.coef_
-        model.intercept_ = fitted.intercept_
-    elif hasattr(fitted, "dual_coef_"):
+    if hasattr(fitted, "dual_coef_"):
         model.dual_coef_ = fitted.dual_coef_[rows]
+    elif hasattr(fitted, "intercept_"):
+        weights = {name: value for name, value in vars(fitted).items() if name in WEIGHT_ATTRIBUTES}
+        vars(model).update(weights)
     model.set_params(warm_start=True)
 
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "arrays.hpp"
 
@@ -115,6 +116,43 @@ RBRL_LOOP void sparse_product(Sparse<T, I> X, Matrix<const U> W, Matrix<double> 
             const double x = X.data[e];
             const U *RBRL_RESTRICT w = W[X.indices[e]];
             for (Index j = 0; j < out.columns; ++j) sums[j] += x * w[j];
+        }
+    }
+}
+
+// Write the k largest scores of each row, the largest first, and their columns. Of equal scores, the
+// first column comes first. W is a CSR matrix whose rows are the columns of X.
+template <class T, class U, class I>
+RBRL_LOOP void best_sparse_scores(
+    Sparse<T, I> X, Sparse<U, I> W, Vector<const double> intercepts, Matrix<std::int64_t> columns, Matrix<double> best
+) {
+    using Scored = std::pair<double, std::int64_t>;
+    const auto is_better = [](const Scored &a, const Scored &b) {
+        return a.first > b.first || (a.first == b.first && a.second < b.second);
+    };
+    const Index l = intercepts.size, k = best.columns;
+    Buffer sums(l);
+    std::vector<Scored> heap(k);  // its first entry is the worst one that is kept
+    for (Index i = 0; i < X.rows; ++i) {
+        copy(intercepts.data, l, sums.data());
+        for (Index e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+            const double x = X.data[e];
+            const I row = X.indices[e];
+            for (Index f = W.indptr[row]; f < W.indptr[row + 1]; ++f) sums[W.indices[f]] += x * W.data[f];
+        }
+        for (Index j = 0; j < k; ++j) heap[j] = {sums[j], j};
+        std::make_heap(heap.begin(), heap.end(), is_better);
+        for (Index j = k; j < l; ++j) {
+            // A later column replaces an earlier one only if its score is larger.
+            if (!(sums[j] > heap[0].first)) continue;
+            std::pop_heap(heap.begin(), heap.end(), is_better);
+            heap[k - 1] = {sums[j], j};
+            std::push_heap(heap.begin(), heap.end(), is_better);
+        }
+        std::sort_heap(heap.begin(), heap.end(), is_better);
+        for (Index j = 0; j < k; ++j) {
+            best[i][j] = heap[j].first;
+            columns[i][j] = heap[j].second;
         }
     }
 }

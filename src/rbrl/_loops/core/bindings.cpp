@@ -270,10 +270,30 @@ void bind_sparse_product(nb::module_ &m) {
     );
 }
 
+template <class T, class U, class I>
+void bind_best_sparse_scores(nb::module_ &m) {
+    m.def(
+        "best_sparse_scores",
+        [](In1<T> data, In1<I> indices, In1<I> indptr, In1<U> W_data, In1<I> W_indices, In1<I> W_indptr,
+           In1<double> intercepts, Array<std::int64_t, 2> columns, Array<double, 2> best) {
+            const Matrix<double> to = matrix(best);
+            require(to.columns <= size(intercepts), "best, intercepts");
+            best_sparse_scores(
+                sparse(data, indices, indptr, to.rows), sparse(W_data, W_indices, W_indptr, size(W_indptr) - 1),
+                {intercepts.data(), size(intercepts)}, matrix(columns, to.rows, to.columns, "columns, best"), to
+            );
+        },
+        nb::arg("data"), nb::arg("indices"), nb::arg("indptr"), nb::arg("W_data"), nb::arg("W_indices"),
+        nb::arg("W_indptr"), nb::arg("intercepts"), nb::arg("columns").noconvert(), nb::arg("best").noconvert(), Released()
+    );
+}
+
 template <class T, class I>
 void bind_sparse_products(nb::module_ &m) {
     bind_sparse_product<T, double, I>(m);
     bind_sparse_product<T, float, I>(m);
+    bind_best_sparse_scores<T, double, I>(m);
+    bind_best_sparse_scores<T, float, I>(m);
     m.def(
         "sparse_adjoint",
         [](In1<T> data, In1<I> indices, In1<I> indptr, In2<double> D, Array<double, 2> out) {

@@ -1,5 +1,6 @@
 """Export of fitted models and pipelines as ONNX graphs; needs the extra `onnx`."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,9 +9,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_choice
-from rbrl._common.typing import FloatArray
+from rbrl._common.frames import as_dense
+from rbrl._common.typing import FloatArray, issparse
 from rbrl.decision import RowThreshold
 from rbrl.estimators import BinaryRelevance, label_names
+from rbrl.estimators.coefficients import has_factors
 from rbrl.estimators.convex import ConvexClassifier
 from rbrl.exceptions import ExportError
 from rbrl.interop.onnx import operators
@@ -21,6 +24,9 @@ from rbrl.targets import SignedTargets
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+# Protocol buffers, in which a graph is stored, have at most this number of bytes.
+LARGEST_GRAPH = 2**31 - 1
 
 
 def to_onnx(model: Any, *, dtype: str = "float64") -> "ModelProto":
@@ -169,7 +175,7 @@ def _add_scores(graph: Graph, model: Any, X: Value) -> Value:
 def _kernel_model(graph: Graph, model: Any, X: Value) -> Value:
     """Add the scores of a linear model, or of a kernel model from the training rows with a coefficient."""
     if isinstance(model.kernel, str) and model.kernel == "linear":
-        return graph("Gemm", X, model.coef_.T, model.intercept_)
+        return _linear_model(graph, model, X)
     operators.check_kernel(model.kernel)
     A = operators.as_double(model.dual_coef_)
     used = np.flatnonzero(A.any(axis=1))
@@ -178,6 +184,19 @@ def _kernel_model(graph: Graph, model: Any, X: Value) -> Value:
     gamma = getattr(model, "gamma_", model.gamma)
     K = operators.kernel_values(graph, X, operators.as_double(model.X_fit_[used]), model.kernel, gamma, **shape)
     return graph("Gemm", K, A[used], getattr(model, "intercept_", np.zeros(A.shape[1])))
+
+
+def _linear_model(graph: Graph, model: Any, X: Value) -> Value:
+    """Add the scores of a linear model. Sparse weights become dense, because ONNX has no product with them."""
+    if has_factors(model):
+        return graph("Gemm", graph("MatMul", X, model.feature_factors_), model.label_factors_.T, model.intercept_)
+    n_bytes = np.dtype(graph.dtype).itemsize * math.prod(model.coef_.shape)
+    if issparse(model.coef_) and n_bytes > LARGEST_GRAPH:
+        raise ExportError(
+            f"The sparse coef_ {model.coef_.shape} would be dense in an ONNX graph, which may have {LARGEST_GRAPH / 1e9:.3g} GB. "
+            f"Got {n_bytes / 1e9:.3g} GB; use rbrl.save, or compress the model with form='factors'."
+        )
+    return graph("Gemm", X, as_dense(model.coef_).T, model.intercept_)
 
 
 def _approximation(graph: Graph, model: ConvexClassifier, X: Value) -> Value:
