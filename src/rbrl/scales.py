@@ -71,7 +71,8 @@ class ColumnScales(NamedTuple):
         X : array or CSR matrix (n_samples, n_features)
         weights : array (n_samples,), default=None
         """
-        shift = first_row(X)
+        # The first row; zeros without rows.
+        shift = np.zeros(X.shape[1]) if issparse(X) else X[:1].sum(axis=0, dtype=np.float64)
         return cls.from_sums(X.shape[0] if weights is None else float(weights.sum()), *shifted_sums(X, shift, weights))
 
     @classmethod
@@ -130,24 +131,6 @@ class ColumnScales(NamedTuple):
             )
 
 
-def first_row(X: Matrix) -> FloatArray:
-    """Return the first row of X as the shift of :func:`shifted_sums`; zeros if X is sparse or has no rows.
-
-    Sums of differences from it have smaller rounding errors.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-
-    Returns
-    -------
-    array (n_features,)
-    """
-    if issparse(X) or not X.shape[0]:
-        return np.zeros(X.shape[1])
-    return np.asarray(X[0], dtype=np.float64)
-
-
 def shifted_sums(X: Matrix, shift: FloatArray, weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Return the sums of x - shift over the rows, and the sums of its squares.
 
@@ -155,6 +138,7 @@ def shifted_sums(X: Matrix, shift: FloatArray, weights: FloatArray | None = None
     ----------
     X : array or CSR matrix (n_rows, n_features)
     shift : array (n_features,)
+        Any numbers. The first row makes rounding errors small; zeros leave a sparse X sparse.
     weights : array (n_rows,), default=None
 
     Returns

@@ -13,7 +13,7 @@ from rbrl.losses import Loss
 from rbrl.losses.label_graph import LabelCounts, label_counts
 from rbrl.losses.weights import mean_weights
 from rbrl.problem.design import add_adjoint, extended_scores, scores
-from rbrl.scales import first_row, shifted_sums
+from rbrl.scales import shifted_sums
 from rbrl.targets import encode_matrix
 
 # Number of scores that are computed at a time, so that they stay in the cache of the processor.
@@ -91,8 +91,9 @@ def describe_columns(block: Block) -> tuple[Any, ...]:
     shift of :func:`rbrl.scales.shifted_sums`.
     """
     _check_matrices(block)
-    shapes = block.X.shape[1], block.Y.shape[1], block.name
-    return *shapes, block.Y.dtype, sparse.issparse(block.Y), sparse.issparse(block.X), first_row(block.X)
+    X, Y = block.X, block.Y
+    shift = np.zeros(X.shape[1]) if sparse.issparse(X) else np.asarray(X[:1]).sum(axis=0, dtype=np.float64)
+    return X.shape[1], Y.shape[1], block.name, Y.dtype, sparse.issparse(Y), sparse.issparse(X), shift
 
 
 def survey_block(

@@ -56,7 +56,8 @@ KINDS = {
         "X_fit_", "chain_constants_", "coef_", "constant_", "dual_coef_", "empty_share_", "enriched_labels_",
         "feature_coef_", "feature_factors_", "feature_scale_", "gamma_", "intercept_", "intercepts_", "knots_",
         "label_factors_", "likelihood_irrelevant_", "likelihood_relevant_", "pooled_", "prior_", "reconstruction_",
-        "ridge_", "sharpness_", "slopes_", "stream_", "threshold_", "threshold_coef_", "threshold_intercept_", "thresholds_", "weight_seen_",
+        "ridge_", "sharpness_", "slopes_", "stream_", "threshold_", "threshold_coef_", "threshold_intercept_",
+        "thresholds_", "weight_seen_",
     ), REAL),
     **dict.fromkeys((
         "best_index_", "chain_labels_", "columns_", "first_feature_", "first_label_", "n_features_in_", "n_iter_",

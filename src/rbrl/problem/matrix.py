@@ -107,19 +107,23 @@ class MatrixDesign(AscentDesign):
     ) -> float:  # fmt: skip
         """Maximise the dual over one row after the other; change W and the dual scores in place."""
         self.columns_multiplied += 2 * W.shape[1]
-        if not isinstance(Y, SparseLabels):
-            data = self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores
-            return _ascend(self.X, *data)
-        # The labels of a block of rows become a dense array, and the rows are visited in the same order.
+        # Sparse labels become a dense array for one block of rows after the other.
+        in_blocks = isinstance(Y, SparseLabels)
+        step = max(1, block_size(Y.size) // max(Y.shape[1], 1) if in_blocks else len(order))
         total = 0.0
-        step = max(1, block_size(Y.size) // max(Y.shape[1], 1))
         for start in range(0, len(order), step):
             part = order[start : start + step]
-            scores = dual_scores[part]
-            in_turn = np.arange(len(part), dtype=np.int32)
-            data = self.row_squares[part], Y[part], weights[part], *terms, ridge, in_turn, W, scores
-            total += _ascend(self.X[part], *data)
-            dual_scores[part] = scores
+            chosen = part if in_blocks else slice(None)
+            X = self.X[part] if in_blocks else self.X
+            in_turn = np.arange(len(part), dtype=np.int32) if in_blocks else order
+            scores = dual_scores[chosen]
+            data = self.row_squares[chosen], Y[chosen], weights[chosen], *terms, ridge, in_turn, W, scores
+            if issparse(X):
+                total += float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
+            else:
+                total += float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))
+            if in_blocks:
+                dual_scores[part] = scores
         return total
 
     def row_scores(self, W: FloatArray) -> Callable[[slice], FloatArray]:
@@ -175,17 +179,6 @@ class MatrixDesign(AscentDesign):
         root = np.sqrt(row_curvature[rows, None])
         gram = gram_matrix(X.multiply(root).tocsr() if issparse(X) else root * X)
         return self.to_weight_gradient(self.to_weight_gradient(gram).T).T
-
-
-def _ascend(X: Matrix, *data: Any) -> float:
-    """Call the loop of dual ascent for a sparse or a dense X; return the sum of losses.
-
-    `data` are the other arguments of `rows.dual_ascent_dense`, from `squares` to Z. The last two, W
-    and Z, change in place.
-    """
-    if issparse(X):
-        return float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
-    return float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))
 
 
 def in_single_precision(design: Design) -> Design:

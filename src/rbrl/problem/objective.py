@@ -275,37 +275,11 @@ class Objective:
         loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
 
-    def evaluate_rows(
-        self, scores_of: Callable[[slice], FloatArray]
-    ) -> Iterator[tuple[slice, FloatArray, Weights, Terms, FloatArray]]:
-        """Evaluate the loss of one block of rows after the other.
-
-        A loss is a sum over rows. So only the scores and the gradients of one block are in memory.
-
-        Parameters
-        ----------
-        scores_of : callable
-            Called with a slice of rows; returns their scores.
-
-        Yields
-        ------
-        rows : slice
-        scores : array (n_rows, n_labels)
-        weights : array (n_rows,) or (n_rows, n_labels), or None
-            Weights of the rows or of their entries.
-        loss : Terms
-        gradient : array (n_rows, n_labels)
-            Gradient of the loss with respect to the scores.
-        """
-        for rows, Y, weights in self._row_blocks():
-            scores = scores_of(rows)
-            loss, gradient = self.loss.evaluate(Y, scores, weights)
-            yield rows, scores, weights, loss, gradient
-
-    def _row_blocks(self) -> Iterator[tuple[slice, Array, Weights]]:
+    def row_blocks(self) -> Iterator[tuple[slice, Array, Weights]]:
         """Yield blocks of rows: their slice, their labels as a dense array, and their weights.
 
-        The blocks are in the order of the rows. The last slice may end beyond the rows. Without
+        A loss is a sum over rows. So only the scores and the gradients of one block need be in
+        memory. The blocks are in the order of the rows. The last slice may end beyond the rows. Without
         rows, there is one empty block. Labels and weights may be views and must not be changed.
         """
         n_samples, n_labels = self.Y.shape
@@ -313,10 +287,6 @@ class Objective:
         for start in range(0, max(n_samples, 1), step):
             rows = slice(start, start + step)
             yield rows, self.Y[rows], None if self.sample_weight is None else self.sample_weight[rows]
-
-    def row_curvature(self) -> FloatArray:
-        """Return, for each row, an upper bound on the curvature of its loss: (n_samples,)."""
-        return np.concatenate([self.loss.curvature(Y, weights) for _, Y, weights in self._row_blocks()])
 
     def sum_loss(self, scores_of: Callable[[slice], FloatArray]) -> Terms:
         """Return the terms of the loss at scores that are given one block of rows at a time.
@@ -340,7 +310,7 @@ class Objective:
         >>> objective.sum_loss(lambda rows: X[rows] * 0.5).value
         0.125
         """
-        return sum_terms([loss for _, _, _, loss, _ in self.evaluate_rows(scores_of)])
+        return sum_terms([self.loss.evaluate(Y, scores_of(rows), weights)[0] for rows, Y, weights in self.row_blocks()])
 
     def value(self, W: FloatArray) -> float:
         """Return the objective at W (n_columns, n_labels). It costs half an evaluation."""

@@ -23,7 +23,7 @@ def rigorous(objective: Objective) -> float:
 
     It is an upper bound on the curvature of loss and ridge at all weights.
     """
-    row_curvature = objective.row_curvature()
+    row_curvature = objective.loss.curvature(objective.Y, objective.sample_weight)
     if not np.isfinite(row_curvature).all():
         raise ValueError(
             f"A constant step needs a loss of bounded curvature. Got {objective.loss!r}, whose curvature has no bound; "

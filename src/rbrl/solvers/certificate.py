@@ -311,8 +311,10 @@ class DualPoint:
         n_samples, n_labels = objective.Y.shape
         sums = np.zeros((3, n_labels))
         losses = []
-        for part, F, weights, loss, R in objective.evaluate_rows(scores_of):
-            reach = objective.loss.rounding_reach(objective.Y[part], F, weights)
+        for part, Y, weights in objective.row_blocks():
+            F = scores_of(part)
+            loss, R = objective.loss.evaluate(Y, F, weights)
+            reach = objective.loss.rounding_reach(Y, F, weights)
             sums += [squares(A) for A in (R, reach, F)]
             losses.append(loss)
             if X is not None:

@@ -132,7 +132,11 @@ def prove_linear(
         # This proof needs no copy of X or W.
         bound = ridge_bound(objective, X, norms, dual_scores)
         penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1].astype(np.float64)]
-        square = float(r) * sum(map(_squared_norm, penalised))
+        # Squares are summed in double precision, without a copy of W.
+        squared_norms = (
+            np.vdot(B, B) if B.dtype == np.float64 else np.einsum("kj,kj->", B, B, dtype=np.float64) for B in penalised
+        )
+        square = float(r) * float(sum(squared_norms))
         value = here.loss.value + 0.5 * objective.ridge.weight * square
         return _build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
@@ -146,15 +150,6 @@ def prove_linear(
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
-
-
-def _squared_norm(W: FloatArray) -> float:
-    """Return the sum of the squared entries of an array in double precision."""
-    if W.dtype == np.float64:
-        return float(np.vdot(W, W))
-    step = max(1, block_size(W.size) // W.shape[1])
-    blocks = (W[start : start + step].astype(np.float64) for start in range(0, len(W), step))
-    return sum(float(np.vdot(block, block)) for block in blocks)
 
 
 def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:

@@ -154,6 +154,7 @@ def choose_proximal_ridge(objective: Objective, share: float) -> float:
         Share of the mean squared norm of a row.
     """
     ridge = objective.ridge.weight
-    curvature = float(objective.row_curvature().mean())
+    blocks = [objective.loss.curvature(Y, weights) for _, Y, weights in objective.row_blocks()]
+    curvature = float(np.concatenate(blocks).mean())
     wanted = share * float(objective.design.row_squares.mean()) * float(np.sqrt(curvature))
     return wanted if wanted > 2 * ridge else ridge

@@ -193,8 +193,9 @@ def _linear_model(graph: Graph, model: Any, X: Value) -> Value:
     n_bytes = np.dtype(graph.dtype).itemsize * math.prod(model.coef_.shape)
     if issparse(model.coef_) and n_bytes > LARGEST_GRAPH:
         raise ExportError(
-            f"The sparse coef_ {model.coef_.shape} would be dense in an ONNX graph, which may have {LARGEST_GRAPH / 1e9:.3g} GB. "
-            f"Got {n_bytes / 1e9:.3g} GB; use rbrl.save, or compress the model with form='factors'."
+            f"The sparse coef_ {model.coef_.shape} would be dense in an ONNX graph, which may have "
+            f"{LARGEST_GRAPH / 1e9:.3g} GB. Got {n_bytes / 1e9:.3g} GB; "
+            "use rbrl.save, or compress the model with form='factors'."
         )
     return graph("Gemm", X, as_dense(model.coef_).T, model.intercept_)
 
