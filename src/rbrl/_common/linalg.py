@@ -164,10 +164,7 @@ def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
 
 
 def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
-    """Return the nearest matrix with no singular value above `limit`, as a new array.
-
-    `limit` is at least 0; a limit of 0 gives zeros.
-    """
+    """Return the nearest matrix with no singular value above `limit` >= 0, as a new array."""
     if 0 < W.shape[0] < W.shape[1]:
         return clip_singular_values(W.T, limit).T
     clip = np.eye(W.shape[1])
@@ -258,10 +255,7 @@ def squares(X: Matrix, axis: int = 0) -> FloatArray:
 
 
 def sum_duplicates(X: Any) -> Any:
-    """Return a sparse matrix as CSR with one entry for each place, in the order of the columns.
-
-    It is X itself if X is in this form. X is never changed.
-    """
+    """Return sparse X as canonical CSR, with one entry for each place, in order; X itself if it is."""
     X = X.tocsr(copy=not X.has_canonical_format)
     X.sum_duplicates()
     return X

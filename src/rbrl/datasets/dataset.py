@@ -32,10 +32,7 @@ def stored_values(A: Any) -> Array:
 
 
 def stack_rows(blocks: Sequence[Any]) -> Any:
-    """Return the rows of all blocks as one matrix, which is sparse if a block is sparse.
-
-    A single block is returned itself, not a copy.
-    """
+    """Return all rows as one matrix, sparse if a block is; a single block itself, not a copy."""
     if len(blocks) == 1:
         return blocks[0]
     return (sparse.vstack if any(map(sparse.issparse, blocks)) else np.vstack)(blocks)
@@ -223,10 +220,7 @@ class Dataset:
         )
 
     def _match(self, what: str, columns: Columns, owner: str) -> list[int]:
-        """Return the columns found by name; without names, all columns, as many as wanted.
-
-        `what` is "feature" or "label". The order of the positions is that of the model.
-        """
+        """Return the columns found by name, in the model's order; without names, all columns."""
         n_columns, wanted = (getattr(one, f"n_{what}s") for one in (self, columns))
         names, wanted_names = (getattr(one, f"{what}_names") for one in (self, columns))
         found = match_names(what, names, wanted_names, owner)

@@ -73,11 +73,7 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
 
 
 def _fill_empty(labels: Array, scores: FloatArray) -> None:
-    """Give each row without a positive label its best-scored label, in place.
-
-    `labels` is bool, 0/1 or -1/+1, and has the shape of the scores. Of equal scores, the first
-    column is taken.
-    """
+    """Give each row without a positive label its best-scored one, the first on ties, in place."""
     filled = (labels > 0).any(axis=1)
     if not filled.all():
         empty = np.flatnonzero(~filled)
@@ -160,10 +156,7 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
 
 
 def as_labels(Y: MatrixLike, scores: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Return masks of the relevant labels, and of the known labels, which are not NaN.
-
-    Labels are 0/1 or -1/+1 and must have the shape of the scores.
-    """
+    """Return masks of relevant and of known labels, of labels 0/1 or -1/+1 in the shape of the scores."""
     labels = as_dense(Y)
     if labels.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
@@ -382,10 +375,7 @@ class TopK(DecisionRule):
         self.k = k
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Shift each row so that exactly its k best labels are positive.
-
-        All labels are positive if there are fewer than k. On ties, the first columns are.
-        """
+        """Shift each row so that its k best labels are positive, or all labels if there are fewer."""
         F = as_scores(scores)
         if self.k != int(self.k) or self.k < 0:
             raise ValueError(f"k must be a whole number, not negative. Got {self.k!r} instead.")

@@ -325,10 +325,7 @@ def _check_metric(metric: ThresholdMetric, exact: dict[str, str], sample_weight:
 
 
 def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolArray) -> float:
-    """Return the metric of predicted labels, negated if it is a loss.
-
-    All arrays have the shape (n_samples, n_labels). Labels that are not known do not count.
-    """
+    """Return the metric of predicted labels that are known, negated if it is a loss."""
     if known.all():
         value = metric.function(T, predicted)
     else:
@@ -408,10 +405,7 @@ def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
 
 
 def _candidates(scores: FloatArray, start: float, n_candidates: int) -> FloatArray:
-    """Return at most `n_candidates` thresholds spread evenly over the distinct scores, and `start`.
-
-    They ascend and are distinct. There must be a score.
-    """
+    """Return at most `n_candidates` ascending thresholds, spread over distinct scores, and `start`."""
     thresholds = _thresholds_between(np.unique(scores)[::-1], start)
     picked = np.unique(np.linspace(0, len(thresholds) - 1, n_candidates).round().astype(int))
     return np.unique([*thresholds[picked], start])

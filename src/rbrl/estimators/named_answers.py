@@ -392,10 +392,7 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
 
 
 def _name_columns(model: Any, n_columns: int) -> Array:
-    """Return the names of the columns of a result: label names, or classes, or column numbers.
-
-    The first of them that has one name for each column is taken: (n_columns,).
-    """
+    """Return names of the columns of a result: label names, or classes, or else column numbers."""
     for names in (label_names(model), getattr(model, "classes_", None)):
         if names is not None and np.ndim(names) == 1 and len(names) == n_columns:
             return np.asarray(names)

@@ -27,7 +27,6 @@ from rbrl.estimators.base_learners import (
     make_linear_svm,
     to_liblinear_rows,
 )
-from rbrl.estimators.validation import check_training_data
 from rbrl.kernels import gram
 from rbrl.scales import WIDTHS, Width, kernel_width
 
@@ -75,9 +74,7 @@ class ReductionClassifier(MultiLabelClassifier):
         sample_weight : array (n_samples,), default=None
             Weights of the rows for the base learners. A row of weight 0 is ignored.
         """
-        self._check_parameters()
-        self._fit(*check_training_data(self, X, y, sample_weight))
-        return self
+        return self._learn(X, y, sample_weight)
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         """Drop rows of weight 0, set `X_fit_` and `gamma_`, and fit the base learners."""
@@ -100,10 +97,7 @@ class ReductionClassifier(MultiLabelClassifier):
         """
 
     def _make_inputs(self, X: Matrix) -> Inputs:
-        """Return checked rows in the form of the base learners: kernel values, or features.
-
-        Kernel values are those with `X_fit_`, which must be set before.
-        """
+        """Return checked rows for the base learners: features, or kernel values with `X_fit_`."""
         if self._shares_kernel():
             return Inputs(gram(X, self.X_fit_, kernel="rbf", gamma=self._get_width()), pairwise=True)
         return Inputs(X if self.estimator is not None else to_liblinear_rows(X))
@@ -207,10 +201,7 @@ class BinaryBankClassifier(ReductionClassifier):
         return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
 
     def _compute_bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
-        """Return 1 where the learner of a problem predicts relevant, and 0 elsewhere.
-
-        With `soft`, it is the probability. The result is a new array (n_rows, n_problems).
-        """
+        """Return 1 for each problem that predicts relevant, else 0: (n_rows, n_problems), or probabilities."""
         if not soft:
             return relevant_labels(self._compute_bank_margins(inputs, problems)).astype(np.float64)
         if self.estimator is not None:

@@ -314,10 +314,7 @@ def _describe_no_lead(tested: Sequence[Comparison]) -> str:
 
 
 def _describe_leads(leads: dict[str, list[str]], n_metrics: int) -> str:
-    """Return a sentence on the metrics that each method leads, most metrics first.
-
-    `leads` maps leaders to titles of metrics; it is not empty.
-    """
+    """Return a sentence on the metrics of each leader, most metrics first; there is a leader."""
     (leader, metrics), *more = sorted(leads.items(), key=lambda item: -len(item[1]))
     verb = "rank" if " and " in leader else "ranks"
     where = _join_metrics(metrics, n_metrics)

@@ -119,10 +119,7 @@ def bonferroni_dunn_p_values(values: ArrayLike, greater_is_better: bool, control
 
 
 def _rank_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """Return the distance of the average ranks of each pair of methods, in standard errors.
-
-    It is a symmetric array (n_methods, n_methods) of numbers >= 0.
-    """
+    """Return the distance of the average ranks of each pair in standard errors: a symmetric array."""
     n_datasets, n_methods = check_values(values).shape
     means = average_ranks(values, greater_is_better)
     return np.abs(means[:, None] - means) / _standard_error(n_methods, n_datasets)
@@ -170,10 +167,7 @@ def wilcoxon_holm(values: ArrayLike, control: int | None = None) -> FloatArray:
 
 
 def smallest_wilcoxon_p(n_datasets: int, n_methods: int = 2) -> float:
-    """Return the smallest p-value of Wilcoxon's test after Holm's correction for all pairs of methods.
-
-    It belongs to a method that is better than the other on every data set.
-    """
+    """Return the smallest p-value of Wilcoxon's test after Holm's correction: better everywhere."""
     return min(1.0, n_methods * (n_methods - 1) / 2 * 2.0 ** (1 - n_datasets))
 
 
@@ -212,19 +206,13 @@ def rank_biserial(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 
 
 def median_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """Return the median difference of each pair of methods: (n_methods, n_methods).
-
-    It is positive if the method of the row is better.
-    """
+    """Return median differences (n_methods, n_methods), positive if the row's method is better."""
     table = oriented_values(values, greater_is_better)
     return np.median(table[:, :, None] - table[:, None], axis=0)
 
 
 def _nonzero_differences(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the differences other than 0, relative to the largest value and rounded.
-
-    Rounding makes 0.3 - 0.2 and 0.2 - 0.1 equal. Only signs and order have a meaning.
-    """
+    """Return the differences other than 0, relative to the largest value, without rounding errors."""
     size = np.max(np.abs([first, second])) or 1.0
     scaled = np.round((first - second) / size, 12)
     return scaled[scaled != 0]

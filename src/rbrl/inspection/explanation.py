@@ -318,10 +318,7 @@ def _as_one_row(x: Any) -> Any:
 
 
 def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
-    """Return the column of a label: a name, or a column number if the names are text.
-
-    `parameter` is the name of the argument in the message of ValueError.
-    """
+    """Return the column of a label: a name, or a number if names are text; else raise an error."""
     if label in names:
         return names.index(label)
     if isinstance(label, int | np.integer) and isinstance(names[0], str) and 0 <= label < len(names):
@@ -331,10 +328,7 @@ def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
 
 
 def _terms_and_constants(row: RowTerms, label: int) -> tuple[NamedTerms, dict[str, float]]:
-    """Return the terms of the score of a label, and the constants by name.
-
-    `label` is a column of the scores. Terms and constants together add up to the score.
-    """
+    """Return the terms of the score of a column, and constants by name, which add up to the score."""
     terms, intercept = row.label_terms(label)
     constants = {"intercept": intercept}
     for rule, shift in _shifts(row):
@@ -360,10 +354,7 @@ def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, FloatArray]]:
-    """Yield the name of each part of a rule, and how far it shifts the scores: (n_labels,).
-
-    `scores` (1, n_labels) belong to the single row, before the rule.
-    """
+    """Yield the name of each part of a rule, and its shift (n_labels,) of the scores (1, n_labels)."""
     for part in rule.rules if isinstance(rule, Chain) else [rule]:
         shifted = part.shift(scores)
         yield type(part).__name__, (shifted - scores)[0]
@@ -371,10 +362,7 @@ def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, 
 
 
 def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
-    """Subtract the terms of another label, which may have other columns.
-
-    A reference that differs between the two labels becomes NaN.
-    """
+    """Subtract the terms of another label with perhaps other columns; other references become NaN."""
     if terms.names == others.names:
         references = np.where(terms.references == others.references, terms.references, np.nan)
         return NamedTerms(terms.names, terms.values, references, terms.contributions - others.contributions)
@@ -390,10 +378,7 @@ def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
 
 
 def _largest_first(contributions: FloatArray) -> IntArray:
-    """Return the indices of the terms that are not 0, the largest size first.
-
-    Terms that differ only by rounding keep their order.
-    """
+    """Return the indices of terms other than 0, largest first; equal sizes keep their order."""
     sizes = np.abs(contributions)
     order = np.argsort(-(sizes / max(sizes.max(initial=0.0), np.finfo(np.float64).tiny)).round(9), kind="stable")
     return order[sizes[order] > 0]

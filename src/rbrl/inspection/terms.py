@@ -172,10 +172,7 @@ def _invert_step(step: Any, before: Columns, after: Columns, terms: Terms) -> Te
 
 
 def _invert_projection(step: Any, before: Columns, terms: Terms) -> Terms:
-    """Convert terms by the formula ``output = components @ (input - mean)``.
-
-    The terms must be linear. The result has a term for each column of the input.
-    """
+    """Convert linear terms to all inputs, by ``output = components @ (input - mean)``."""
     components = step.components_
     if isinstance(step, PCA | IncrementalPCA) and step.whiten:
         components = components / np.sqrt(np.maximum(step.explained_variance_, np.finfo(np.float64).eps))[:, None]
@@ -213,10 +210,7 @@ def _scale_and_shift(step: Any, before: Columns, after: Columns) -> tuple[FloatA
 
 
 def _invert_column_transformer(step: ColumnTransformer, before: Columns, terms: Terms) -> tuple[NamedTerms, float]:
-    """Convert the terms of each part of a ColumnTransformer by the rules for its transformer.
-
-    Return the terms of its input and the constant that completes the score.
-    """
+    """Convert the terms of each part by the rules for its transformer; return terms and constant."""
     parts = []
     constant = terms.constant
     for name, transformer, columns in step.transformers_:
@@ -237,10 +231,7 @@ def _invert_column_transformer(step: ColumnTransformer, before: Columns, terms: 
 
 
 def _select_columns(before: Columns, columns: Any) -> Columns:
-    """Return the input of one part of a ColumnTransformer, in the form that scikit-learn passes.
-
-    `columns` is the selection of the part. A single column, not in a list, is a text.
-    """
+    """Return the input of one part, as scikit-learn passes it; a single column, not in a list, is text."""
     names = before.names or []
     is_single = isinstance(columns, str | int | np.integer)
     if isinstance(columns, slice):
@@ -401,10 +392,7 @@ class RowTerms:
         return float(intercept[0] if len(intercept) == 1 else self._label_coefficients(intercept, label))
 
     def _learner_terms(self, learner: Any, constant: float) -> tuple[NamedTerms, float]:
-        """Return the terms of a base learner, perhaps a pipeline, and its intercept.
-
-        None is a constant score: all weights are 0, and `constant` is the intercept.
-        """
+        """Return the terms and intercept of a base learner or pipeline; None is a constant score."""
         if learner is None:
             return self._linear_terms([], np.zeros(len(self.stages[-1].values)), constant)
         steps = flatten_steps(learner[:-1]) if isinstance(learner, Pipeline) else []

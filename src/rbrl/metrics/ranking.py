@@ -217,10 +217,7 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
 
 
 def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
-    """Return the rank of each row's worst relevant label; without one it is 0, in "mulan" 1.
-
-    T is the mask of the relevant labels, and F are the scores: (n_rows, n_labels).
-    """
+    """Return the rank of each row's worst label in the mask T; without one it is 0, in "mulan" 1."""
     worst = np.where(T, F, np.inf).min(axis=1, keepdims=True)
     if convention == "sklearn":
         return np.count_nonzero(worst <= F, axis=1) * T.any(axis=1)

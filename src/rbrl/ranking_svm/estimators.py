@@ -126,10 +126,7 @@ class PairSVM(MultiLabelClassifier):
         return iter(self.path(X, y, [params["C"] for params in points]))
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-        """Solve from the last dual variables, if they fit; store the coefficients and their gap.
-
-        It also keeps the dual variables and the rows of the solver; `fit` drops what is not needed.
-        """
+        """Solve from the last dual variables, if they fit; store the model, its gap and the duals."""
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
         if self.kernel in WITH_WIDTH:
@@ -321,10 +318,7 @@ class RankSVM(PairSVM):
         self.threshold_intercept_ = rule.intercept_
 
     def _fit_no_threshold(self, Y: Array) -> None:
-        """Set a constant threshold: -1 if most entries of Y are relevant, +1 if most are irrelevant.
-
-        It serves rows without any pair, whose scores are 0.
-        """
+        """Set the threshold of scores of 0: -1 if most entries of Y are relevant, else +1."""
         self.threshold_coef_ = np.zeros(len(self.intercept_), dtype=self.intercept_.dtype)
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 

@@ -212,10 +212,7 @@ class _Ascent:
         return multipliers * (1.0 + 1e-3), 0.0
 
     def _point(self, weights: FloatArray, F: FloatArray, biases: FloatArray, square: float) -> "_PrimalPoint":
-        """Return the primal point of a model, given its scores without biases and its squared norm.
-
-        Its arrays are kept without a copy.
-        """
+        """Return the primal point of a model, from its scores without biases; arrays are not copied."""
         has_penalty = not self.free and self.lift
         penalty = square + (float(biases @ biases) / self.lift if has_penalty else 0.0)
         return _PrimalPoint(weights, F, biases, square, penalty, 0.5 * penalty + self.pairs.value(F + biases))
@@ -358,10 +355,7 @@ class InteriorPoint:
         return delta, d_duals, d_xi, d_surplus
 
     def _lengths(self, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray) -> tuple[float, float]:
-        """Return the longest primal and dual step, at most 1, that keep all variables positive.
-
-        The arguments are those of :meth:`_direction`: changes (n_pairs,).
-        """
+        """Return the longest primal and dual step, at most 1, along changes (n_pairs,) of variables."""
         primal = np.max([-d_xi / self.xi, -d_surplus / self.surplus], initial=1.0)
         dual = np.max([-d_duals / self.duals, d_duals / self.rest], initial=1.0)
         return float(1.0 / primal), float(1.0 / dual)

@@ -110,10 +110,7 @@ def choose(
 
 
 def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
-    """Rank the points by the mean over folds: (n_points,), 1 for the best; ties share a mean rank.
-
-    A point without a value comes last.
-    """
+    """Rank the points by the mean over folds: (n_points,), 1 for the best, NaN worst."""
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
     means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
     return rankdata(round_losses(sign * means))
@@ -246,10 +243,7 @@ def _search_path(
     estimator: ConvexClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str,
     tol: float, train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
-    """Solve the points of one fold along a path, for each design; return a row for each point.
-
-    `train` and `test` are indices of rows. `estimator` is cloned. Metrics of probabilities are NaN.
-    """
+    """Solve the points of a fold, given by row indices, along a path for each design; return rows."""
     designs = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     weights = [name for name in grid if name not in DESIGN_PARAMETERS]
     weights.sort(key=lambda name: name != "ridge")
@@ -369,10 +363,7 @@ class Folds:
 
 
 def _search_fold(fold: Fold, stage: Stage, progress: Models | None = None) -> tuple[Fold | None, Table]:
-    """Return the fold with its solutions, or None after the final stage, and the rows of its table.
-
-    It may run in another process, where `progress` is None.
-    """
+    """Return the fold, or None after the final stage, and the rows of its table; workers run it, too."""
     rows = []
     for row in fold.search(stage.axes, stage.final):
         rows.append(row)

@@ -148,10 +148,7 @@ def _candidates(
 def _best_start(
     objective: Objective, candidates: Iterable[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
-    """Return the weights and scores with the smallest objective, perhaps arrays of a solution.
-
-    Without candidates, both are None.
-    """
+    """Return the weights and scores with the smallest objective, or (None, None), without a copy."""
     return min(candidates, key=lambda candidate: objective.value_at(*candidate), default=(None, None))
 
 
@@ -308,10 +305,7 @@ class Fold:
                 yield {"params": solved.params, **values, **solver_values, "seconds": solved.seconds}
 
     def _threshold(self, solved: SolvedPoint) -> float | FloatArray:
-        """Return the threshold of a solved model: a number, or learned from the training scores.
-
-        It is an array (n_labels,) for thresholds of labels.
-        """
+        """Return the threshold of a solved model: a number, or one for each label, perhaps learned."""
         params = self.estimator.get_params(deep=False) | solved.params
         metric = params["threshold"]
         if not isinstance(metric, str):

@@ -166,10 +166,7 @@ def _maximise_posterior(
 def _newton(
     scores: Scores, start: FloatArray, mean: FloatArray, precision: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Run Newton's method for all labels at once; halve a step that makes a label worse.
-
-    The arguments and results are those of :func:`_maximise_posterior`, for some of the labels.
-    """
+    """Run Newton's method for all labels at once, as :func:`_maximise_posterior` for one block."""
     z, t, w, _ = scores
     smallest_gain = SMALLEST_GAIN * max(float(w.sum(axis=0).max(initial=0.0)), 1.0)
     base = start
@@ -221,10 +218,7 @@ def fit_isotonic(scores: Scores, sigmoids: Sigmoids) -> list[FloatArray]:
 
 
 def _increasing_knots(values: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the knots (2, n_knots) of the increasing map of one label; none if all weights are 0.
-
-    The arguments have the shape (n_samples,). The first row of the knots ascends.
-    """
+    """Return the ascending knots (2, n_knots) of the map of one label; none if all weights are 0."""
     if not weights.any():
         return np.empty((2, 0))
     fitted = IsotonicRegression().fit(values, targets, sample_weight=weights)
@@ -408,10 +402,7 @@ class CalibratedMultiLabelClassifier(ScoreClassifier):
         return self._apply_maps(FittedClassifier(self.estimator_, self.columns_).scores(X, self.targets_))
 
     def _apply_maps(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities of scores (n_samples, n_columns), as a new array.
-
-        The column of a label of slope 0 may be NaN, because its map is constant.
-        """
+        """Return the probabilities of scores, a new array; a column of slope 0 may be NaN."""
         P = Sigmoids(self.slopes_, self.intercepts_, self.pooled_)(scores)
         for j, knots in enumerate(self.knots_ or ()):
             if self.slopes_[j] > 0:

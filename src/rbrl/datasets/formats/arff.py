@@ -92,10 +92,7 @@ class Header:
         self.relation = text.partition(":")[0].strip() if meka else text
 
     def _read_attribute(self, rest: str, ignored: set[str]) -> None:
-        """Append the name and the values of an attribute; values are None for numbers.
-
-        Attributes in `ignored` may have any type.
-        """
+        """Append the name and values of an attribute, None for numbers; ignored ones have any type."""
         match = NAME_AND_REST.match(rest)
         if not match:
             raise format_error(f"an attribute needs a name and a type; got {quote(rest)}", self.n_lines)
@@ -262,10 +259,7 @@ class Arff(TableFormat):
 
 
 def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> FloatArray:
-    """Parse rows at once if possible, else one by one, so that errors name the line.
-
-    The result (n_rows, n_attributes) has 0 for ignored attributes and NaN for missing values.
-    """
+    """Parse rows at once if possible, else one by one, so that errors name the line; NaN is missing."""
     block = _parse_plain_dense_rows(attributes, lines)
     if block is None:
         block = np.array([_parse_dense_row(attributes, line, i) for line, i in zip(lines, line_numbers)])
@@ -273,10 +267,7 @@ def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: li
 
 
 def _parse_plain_dense_rows(attributes: Attributes, lines: list[str]) -> FloatArray | None:
-    """Parse rows of numbers and unquoted words at once; return None if a row must be parsed alone.
-
-    It raises no error for a malformed row.
-    """
+    """Parse rows of numbers and unquoted words at once; return None if one must be parsed alone."""
     text = "".join(lines)
     words = np.flatnonzero(attributes.kinds < 0).tolist()
     if any(letter in text for letter in SPECIAL_LETTERS) or ("?" in text and words):
@@ -363,10 +354,7 @@ def _parse_sparse_row(attributes: Attributes, text: str, line: int) -> dict[int,
 
 
 def _fill_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
-    """Return a CSR matrix in which rows without an entry have the default values of columns.
-
-    `defaults` maps columns to values other than 0. A stored zero stays zero.
-    """
+    """Return a CSR matrix in which a row without an entry has the column's default, if it has one."""
     if not defaults:
         return matrix
     columns = np.array(list(defaults))

@@ -246,10 +246,7 @@ class _Reader:
         self.n_left = max_bytes
 
     def elements(self, data: memoryview) -> Iterator[Element]:
-        """Yield the type and the content of each element, as views of `data`.
-
-        It raises an error for an element that claims more bytes than there are.
-        """
+        """Yield the type and the content of each element, as views; refuse one that claims too much."""
         place = 0
         while place + 8 <= len(data):
             kind, size = struct.unpack_from(f"{self.order}II", data, place)
@@ -392,10 +389,7 @@ def _check_matrix(variables: Mapping[str, Variable], key: str) -> Any:
 
 
 def _read_labels(Y: Any, n_samples: int, transposed: bool) -> Any:
-    """Return labels as a matrix (n_samples, n_labels) of 0 and 1, or with NaN.
-
-    If rows and columns of Y may both be the samples, `transposed` says that columns are.
-    """
+    """Return labels (n_samples, n_labels) as 0, 1 or NaN; `transposed` decides for a square Y."""
     if Y.shape[0] != n_samples or (transposed and Y.shape[1] == n_samples):
         Y = Y.T
     if Y.shape[0] != n_samples:
