@@ -204,9 +204,8 @@ def find_lowest(ranks: pd.Series) -> list[str]:
 def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     """Return average ranks, metrics x methods, with the mean over metrics as the row "Overall".
 
-    Tied methods get the mean of their ranks, or the smallest, as in the paper's Table 4, if `ties`
-    is "minimum". If some method has no probabilities, the mean leaves out the metrics of
-    probabilities.
+    Tied methods get the mean of their ranks, or the smallest if `ties` is "minimum", as in Table 4.
+    If some method has no probabilities, the mean leaves out the metrics of probabilities.
 
     Examples
     --------
@@ -278,10 +277,9 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
     if comparison.test is None:
         return Verdict(metric, "untested", _describe_one_dataset(comparison, results), ONE_DATASET_NOTE)
     if not comparison.tested:
-        reason = f"{n_datasets} data sets are too few to test {len(comparison.ranks)} methods"
-        return Verdict(
-            metric, "untested", f"{_describe_lead(comparison)}.", f"{reason}: no result could be significant."
-        )
+        reason = f"{n_datasets} data sets are too few to test {len(comparison.ranks)} methods: "
+        reason += "no result could be significant."
+        return Verdict(metric, "untested", f"{_describe_lead(comparison)}.", reason)
     level = "significant" if comparison.beaten(comparison.best[0]) else "chance"
     return Verdict(metric, level, _describe_test(comparison), " ".join(_explain_test(comparison, comparison.test)))
 

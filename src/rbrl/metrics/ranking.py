@@ -217,7 +217,7 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
 
 
 def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
-    """Return the rank of each row's worst label in the mask T; without one it is 0, in "mulan" 1."""
+    """Return the rank of the worst label of each row of the mask T; 0 without one, 1 in "mulan"."""
     worst = np.where(T, F, np.inf).min(axis=1, keepdims=True)
     if convention == "sklearn":
         return np.count_nonzero(worst <= F, axis=1) * T.any(axis=1)

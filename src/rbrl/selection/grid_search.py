@@ -126,8 +126,7 @@ class Predictions(NamedTuple):
     def evaluate(self, Y: Any, metrics: Iterable[str | Metric], convention: str) -> dict[str, float]:
         """Return the values of metrics by name; NaN for metrics of probabilities if there are none.
 
-        The labels Y are 0/1, with NaN for a missing label. Predictions that are NaN or infinite are
-        rejected, because the method that returned them has failed.
+        The labels Y are 0/1, with NaN for a missing label. It rejects NaN and infinite predictions.
 
         Examples
         --------
@@ -373,9 +372,9 @@ def _search_fold(fold: Fold, stage: Stage, progress: Models | None = None) -> tu
 
 
 def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
-    """Return arrays over grid points: parameters, the values of every fold, means, deviations, ranks.
+    """Return arrays over grid points, in the order of the tables, of which each fold has one.
 
-    There is a table for each fold, with the points in the same order.
+    They are the parameters, the values of every fold, means, deviations and ranks.
     """
     params = [row["params"] for row in tables[0]]
     results: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
