@@ -42,6 +42,8 @@ INNER_PACKAGES = ("rbrl", "sklearn", "contextlib", "joblib")
 def users_level() -> int:
     """Return the `stacklevel` with which a warning of the calling function points at the user's line.
 
+    Call it in the function that calls `warnings.warn`, since it counts the frames from its caller on.
+
     Examples
     --------
     >>> from rbrl._common.checks import users_level

@@ -351,6 +351,8 @@ class _RowVisit:
 
     The subproblem of a row is to minimise loss(z) + |z - centre|^2 / (2 q) over its scores z. The
     loss consists of squared hinges and of a quadratic form; see `rbrl.solvers.dual_ascent`.
+
+    The arguments are those of :func:`dual_ascent_dense`. They are not copied, and `change` writes to Z.
     """
 
     def __init__(

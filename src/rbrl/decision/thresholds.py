@@ -199,7 +199,10 @@ class RowThreshold(DecisionRule):
         self.ties_relevant = ties_relevant
 
     def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the function; the parameters are those of :meth:`GlobalThreshold.fit`."""
+        """Learn the function; the parameters are those of :meth:`GlobalThreshold.fit`.
+
+        At least one sample must have a relevant and an irrelevant label, or ValueError is raised.
+        """
         F = as_scores(scores)
         T, known = as_labels(Y, F)
         has_pair = T.any(axis=1) & (known & ~T).any(axis=1)

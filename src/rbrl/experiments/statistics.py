@@ -253,9 +253,10 @@ def holm(p_values: ArrayLike) -> FloatArray:
 def groups(average_ranks: ArrayLike, different: ArrayLike) -> list[tuple[int, ...]]:
     """Return the largest groups of methods with neighbouring ranks in which no two methods differ.
 
-    `different` says for each pair of methods whether they differ significantly. A group has at
-    least two methods, the best first, and lies in no other group. Groups are the bars of a
-    critical-difference diagram.
+    `different` (n_methods, n_methods) says for each pair of methods whether they differ
+    significantly; it is symmetric, in the order of `average_ranks`. A group holds the positions of
+    at least two methods in that order, the best first, and lies in no other group. Groups are the
+    bars of a critical-difference diagram.
     """
     order = np.argsort(average_ranks, kind="stable")
     differ = np.asarray(different, dtype=bool)[np.ix_(order, order)]

@@ -54,7 +54,7 @@ class _LabelwiseHinge(Loss):
         return entry_weights(Y, weights) * np.where(Y > 0, self.costs, 1.0) * F
 
     def row_terms(self, n_labels: int) -> RowTerms:
-        """Return hinges of labels, and none of pairs."""
+        """Return the terms of the compiled loop: hinges of labels with weight 1, no pairs and an empty graph."""
         return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, sparse.csr_array((n_labels, n_labels)))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:

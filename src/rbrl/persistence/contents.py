@@ -341,7 +341,7 @@ def _check_steps(pipeline: Pipeline) -> None:
 
 
 def _describe(value: Any) -> str:
-    """Describe a value without a call of its own methods."""
+    """Describe a value of a file for an error message; its own methods may be forged, so none is called."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, np.ndarray) and not (value.dtype.kind == "O" and value.ndim == 0):
