@@ -27,6 +27,8 @@ LINKING = [*PAGES, *sorted([*ROOT.glob("studies/**/*.md"), *ROOT.glob("tests/**/
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # A page whose examples need an extra names its modules: <!-- needs: torch -->
 NEEDS = re.compile(r"^<!-- needs: (?P<modules>[\w, ]+) -->$", re.MULTILINE)
+# A block that needs a package outside the extras names it: ```python needs=optuna
+TOOL_BLOCK = re.compile(r"^```python needs=(?P<package>\w+)$", re.MULTILINE)
 # Modules that can be imported without the extra, but whose examples need a package of it.
 EXAMPLES_NEED = {"rbrl.interop.onnx": "onnxruntime"}
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -55,11 +57,33 @@ def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
         for module in needs["modules"].split(", "):
             pytest.importorskip(module, reason=f"the page needs {module}, which is not installed")
     monkeypatch.chdir(tmp_path)
+    run_examples(page, ["python"])
+
+
+def tools_of(page):
+    """Return the packages outside the extras that blocks of a page need, in their order on the page."""
+    return list(dict.fromkeys(TOOL_BLOCK.findall(page.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize(
+    ("page", "package"),
+    [(page, package) for page in PAGES for package in tools_of(page)],
+    ids=lambda value: value if isinstance(value, str) else name_of(value),
+)
+def test_examples_with_other_tools_print_what_the_page_says(page, package, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DO_NOT_TRACK", "true")  # some packages report their use to their makers
+    pytest.importorskip(package, reason=f"the blocks need {package}, which is not installed")
+    run_examples(page, ["python", f"needs={package}"])
+
+
+def run_examples(page, python):
+    """Write the files of a page, run its commands and the blocks of the kind `python`, and compare their output."""
     namespace, printed = {"__name__": "__main__"}, None
     for kind, text, adjacent in blocks(page):
         for file in (option.removeprefix("file=") for option in kind if option.startswith("file=")):
             Path(file).write_text(text, encoding="utf-8")
-        if kind == ["python"]:
+        if kind == python:
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(text, name_of(page), "exec"), namespace)
             printed = out.getvalue()

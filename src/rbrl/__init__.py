@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MLkNN,
         RAkEL,
         RBRLClassifier,
+        compress,
         label_names,
         predict_sets,
         predict_top,
@@ -41,15 +42,15 @@ if TYPE_CHECKING:
 __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
     "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
-    "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "evaluate", "explain",
-    "info", "label_map", "label_names", "load", "predict_sets", "predict_top", "save", "to_onnx",
+    "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "compress", "evaluate",
+    "explain", "info", "label_map", "label_names", "load", "predict_sets", "predict_top", "save", "to_onnx",
 ]  # fmt: skip
 
 # Public names of each module. A name or module is imported when it is first used, so that `import rbrl` is fast.
 _NAMES = {
     "estimators": (
         "BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking", "EnsembleOfChains", "LabelPowerset",
-        "MLFE", "MLkNN", "RAkEL", "RBRLClassifier", "label_names", "predict_sets", "predict_top",
+        "MLFE", "MLkNN", "RAkEL", "RBRLClassifier", "compress", "label_names", "predict_sets", "predict_top",
     ),
     "inspection": ("explain", "label_map"),
     "installation": ("info",),

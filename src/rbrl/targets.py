@@ -4,6 +4,7 @@ A missing label is NaN in the target, and 0 in the signed labels.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,9 @@ from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
 from rbrl.exceptions import InvalidLabelsError
 
 
-def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[Any, list[str] | None]:
+def label_matrix(
+    y: Any, label_names: Iterable[object] | None = None, sets_as_sparse: bool = False
+) -> tuple[Any, list[str] | None]:
     """Return labels in a form that scikit-learn accepts, and the names of their columns.
 
     Parameters
@@ -27,6 +30,8 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     label_names : sequence of str, default=None
         Names of all labels, in the order of the columns. If y is a data frame, they must be its
         column names.
+    sets_as_sparse : bool, default=False
+        Whether label sets become a CSR matrix instead of an array.
 
     Returns
     -------
@@ -47,7 +52,8 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     is_numeric = isinstance(y, np.ndarray) and y.dtype.kind in "biuf"
     rows = None if is_numeric else _label_sets(y)
     if rows is not None:
-        return _binarise(rows, given)
+        relevant, names = _binarise(rows, given)
+        return relevant if sets_as_sparse else relevant.toarray(), names
     found = None if is_numeric else column_names(y)
     if given is None:
         return y, found
@@ -141,8 +147,8 @@ def _rows_of_column(y: Any) -> list[Any] | None:
     return y.to_list() if hasattr(y, "to_list") else None
 
 
-def _binarise(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[str]]:
-    """Return an int64 matrix of 0/1 and the names of its columns: given names, or all sorted labels.
+def _binarise(rows: list[Any], given: list[str] | None) -> tuple[Any, list[str]]:
+    """Return an int64 CSR matrix of 0/1 and the names of its columns: given names, or all sorted labels.
 
     It raises InvalidLabelsError for a row that is no list or set, for labels without a given name,
     and if there is no label at all.
@@ -169,10 +175,12 @@ def _binarise(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[
         raise InvalidLabelsError(
             f"Label sets must have a label in some row. Got {len(rows)} empty sets; name the labels in label_names."
         )
-    Y = np.zeros((len(rows), len(names)), dtype=np.int64)
-    for i, row in enumerate(rows):
-        Y[i, [columns[str(label)] for label in row]] = 1
-    return Y, names
+    relevant = [sorted({columns[str(label)] for label in row}) for row in rows]
+    ends = np.cumsum([0, *map(len, relevant)])
+    indices = np.fromiter(chain.from_iterable(relevant), dtype=np.int64, count=int(ends[-1]))
+    return sparse.csr_array(
+        (np.ones(len(indices), dtype=np.int64), indices, ends), shape=(len(rows), len(names))
+    ), names
 
 
 def encode_matrix(Y: Array) -> Array:

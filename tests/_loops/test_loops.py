@@ -26,6 +26,7 @@ OUTPUTS = {
     "pairwise_hinge": {"R"}, "pairwise_hinge_product": {"P"}, "pairwise_hinge_labels": {"M"},
     "pairwise_hinge_line": {"d1", "d2"}, "column_dots": set(), "memory_backward": {"q"}, "memory_forward": {"z"},
     "clipped_dual_maximum": set(), "sparse_product": {"out"}, "sparse_adjoint": {"out"},
+    "best_sparse_scores": {"columns", "best"},
     "ascend_gram": {"alpha", "scores", "biases"}, "ascend_rows": {"alpha", "W", "biases"}, "pair_hinge": set(),
     "pair_sums": {"R"}, "project_pairs": {"new", "r", "H"}, "pair_slacks": {"out"}, "pair_products": {"R"},
     "gram_blocks": {"G"}, "dual_ascent_dense": {"W", "Z"}, "dual_ascent_sparse": {"W", "Z"},
@@ -204,6 +205,28 @@ def test_sparse_products(name, data_type, index_type):
     data = (10 * values["data"]).astype(data_type)
     out = values["out"] if name == "sparse_product" else values["W"]
     assert_equal_loops(name, values, data_type if data_type == np.float32 else np.float64, data=data, out=out)
+
+
+@compiled
+@pytest.mark.parametrize("data_type", [np.float64, np.float32])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("k", [1, 4, 12])
+def test_best_sparse_scores(data_type, index_type, k):
+    rng = np.random.default_rng(7)
+    X, W = (sparse.random_array(shape, density=0.3, rng=rng, format="csr") for shape in ((9, 20), (20, 12)))
+    # Halves are exact, so that scores tie in both versions.
+    arrays = {"data": X.data, "W_data": np.round(8 * W.data) / 2}
+    arrays["data"] = np.round(4 * arrays["data"]) / 2
+    indices = {"indices": X.indices, "indptr": X.indptr, "W_indices": W.indices, "W_indptr": W.indptr}
+    arguments = {name: values.astype(data_type) for name, values in arrays.items()}
+    arguments |= {name: values.astype(index_type) for name, values in indices.items()}
+    arguments["intercepts"] = np.round(rng.standard_normal(12))
+    found = []
+    for module in (rows, reference):
+        found.append({"columns": np.empty((9, k), dtype=np.int64), "best": np.empty((9, k))})
+        module.best_sparse_scores(**arguments, **found[-1])
+    for name in ("columns", "best"):
+        np.testing.assert_array_equal(found[0][name], found[1][name])
 
 
 @compiled

@@ -1,6 +1,7 @@
 """Label matrices with many columns: sparse from end to end, and the best labels alone."""
 
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -119,6 +120,17 @@ def text_problem(dtype=np.float64):
     return X.astype(dtype), sparse.csr_array((scores > 0.4).astype(np.int64))
 
 
+def refuse_dense_labels(monkeypatch):
+    """Fail a test if all labels become a dense array, except the first dual scores of a fit."""
+    make_array = SparseLabels.__array__
+
+    def refuse_labels(self, dtype=None, copy=None):
+        assert dtype == np.float64, "all labels became a dense array"
+        return make_array(self, dtype)
+
+    monkeypatch.setattr(SparseLabels, "__array__", refuse_labels)
+
+
 @pytest.mark.parametrize("ranking", [0.0, 1.0])
 @pytest.mark.parametrize("is_dense", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -127,13 +139,7 @@ def test_a_fit_reads_sparse_labels_in_blocks(ranking, is_dense, dtype, monkeypat
     X = X.toarray() if is_dense else X
     model = RBRLClassifier(ridge=0.5, ranking=ranking, nuclear=0, solver="dual-ascent", non_empty="auto")
     expected = model.fit(X, Y.toarray()).coef_, model.objective_, model.gap_
-    make_array = SparseLabels.__array__
-
-    def refuse_labels(self, dtype=None, copy=None):
-        assert dtype == np.float64, "all labels became a dense array"
-        return make_array(self, dtype)
-
-    monkeypatch.setattr(SparseLabels, "__array__", refuse_labels)
+    refuse_dense_labels(monkeypatch)
     monkeypatch.setattr(environment, "SMALLEST_BLOCK", 5 * 23)
     monkeypatch.setattr(environment, "LARGEST_BLOCK", 5 * 23)
     np.testing.assert_array_equal(model.fit(X, Y).coef_, expected[0])
@@ -158,7 +164,7 @@ def test_groups_of_independent_labels_have_one_certificate(model, dtype, monkeyp
     model.fit(X, Y, sample_weight=weights)
     whole = model.objective_, model.gap_, model.decision_function(X)
     monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
-    groups = split_labels(model.problem(X, Y, weights)._row_objective)
+    groups = split_labels(model.problem(X, Y, weights).row_objective)
     assert [group.stop - group.start for group in groups] == [4, 4, 4, 3, 4, 4]
     model.fit(X, Y, sample_weight=weights)
     assert model.gap_ <= model.tol
@@ -168,6 +174,26 @@ def test_groups_of_independent_labels_have_one_certificate(model, dtype, monkeyp
     # Both are within the gap of the optimum, and the ridge makes the objective strongly convex.
     reach = np.sqrt(2 * model.objective_ * 2 * model.tol * (squares_of_rows(X).max() / model.ridge + 1))
     assert np.abs(model.decision_function(X) - whole[2]).max() <= 2 * reach
+
+
+def test_the_arrays_of_a_group_are_freed_before_the_next_group(monkeypatch):
+    X, Y = text_problem()
+    monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
+    solved = []
+    solve = convex_problem.solve_and_certify
+
+    def solve_alone(*arguments):
+        assert all(array() is None for array in solved)
+        solution = solve(*arguments)
+        weights = solution.coefficients
+        # A view keeps the array with its data in memory.
+        weights = weights if weights.base is None else weights.base
+        solved.extend(weakref.ref(array) for array in (solution.result.dual_scores, weights))
+        return solution
+
+    monkeypatch.setattr(convex_problem, "solve_and_certify", solve_alone)
+    RBRLClassifier(ranking=0, nuclear=0, ridge=0.5).fit(X, Y)
+    assert len(solved) == 12
 
 
 def squares_of_rows(X):
@@ -181,7 +207,7 @@ def test_missing_labels_and_weights_of_entries_are_fitted_in_groups(monkeypatch)
     model = RBRLClassifier(ranking=0, nuclear=0, ridge=0.5, tol=1e-8)
     expected = model.fit(X, Y, weights, label_mask=mask).coef_
     monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 8 * (120 + 91) * 4)
-    assert len(split_labels(model.problem(X, Y.toarray(), weights)._row_objective)) == 6
+    assert len(split_labels(model.problem(X, Y.toarray(), weights).row_objective)) == 6
     np.testing.assert_allclose(model.fit(X, Y, weights, label_mask=mask).coef_, expected, atol=1e-3)
 
 
@@ -189,5 +215,18 @@ def test_labels_that_are_coupled_are_one_group(monkeypatch):
     monkeypatch.setattr(convex_problem, "LARGEST_GROUP", 1)
     X, Y = text_problem()
     for model in (RBRLClassifier(nuclear=0), RBRLClassifier(ranking=0, nuclear=0.1), CPNL()):
-        assert split_labels(model.problem(X, Y)._row_objective) == [slice(0, 23)]
-    assert len(split_labels(RBRLClassifier(ranking=0).problem(X, Y)._row_objective)) == 23
+        assert split_labels(model.problem(X, Y).row_objective) == [slice(0, 23)]
+    assert len(split_labels(RBRLClassifier(ranking=0).problem(X, Y).row_objective)) == 23
+
+
+def test_label_sets_are_fitted_in_sparse_form_and_predictions_are_dense(monkeypatch):
+    X, Y = text_problem()
+    names = [f"tag {j:02}" for j in range(23)]
+    sets = [[names[j] for j in row] for row in np.split(Y.indices, Y.indptr[1:-1])]
+    settings = {"ridge": 0.5, "ranking": 0, "solver": "dual-ascent"}
+    expected = RBRLClassifier(**settings, label_names=names).fit(X, Y.toarray())
+    refuse_dense_labels(monkeypatch)
+    model = RBRLClassifier(**settings).fit(X, sets)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert type(model.predict(X)) is np.ndarray

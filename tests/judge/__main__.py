@@ -1,6 +1,7 @@
 """cd tests; python -m judge --count 10000 --seed 0: judge many problems, and show what is wrong, by kind.
 
-With --ranking, the problems are those of Rank-SVM, Rank-SVMz and calibrated Rank-SVM.
+With --ranking, the problems are those of Rank-SVM, Rank-SVMz and calibrated Rank-SVM. With --factors, they are linear
+models in factors, whose scores are computed in blocks of rows.
 """
 
 import argparse
@@ -13,14 +14,14 @@ from multiprocessing import Pool
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .problems import random_problem
+from .problems import random_factors_problem, random_problem
 from .ranking import random_ranking_problem
 from .verdict import judge
 
 
-def verdicts(seeds, jobs=1, ranking=False):
+def verdicts(seeds, jobs=1, verdict_of=None):
     """Verdicts of all seeds, in order."""
-    verdict_of = verdict_of_ranking if ranking else verdict_of_convex
+    verdict_of = verdict_of or verdict_of_convex
     if jobs == 1:
         with threadpool_limits(1):
             yield from map(verdict_of, seeds)
@@ -35,6 +36,10 @@ def verdict_of_convex(seed):
 
 def verdict_of_ranking(seed):
     return judge(random_ranking_problem(seed))
+
+
+def verdict_of_factors(seed):
+    return judge(random_factors_problem(seed))
 
 
 def table(found):
@@ -72,11 +77,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="the first; its problem alone with --count 1")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--ranking", action="store_true", help="problems of the ranking SVMs")
+    parser.add_argument("--factors", action="store_true", help="problems of linear models in factors")
     parser.add_argument("--entries", action="store_true", help="only problems with missing labels or weighted entries")
     options = parser.parse_args()
     started, found = time.perf_counter(), []
     seeds = (seed for seed in count(options.seed) if not options.entries or random_problem(seed).has_entries())
-    for verdict in verdicts(islice(seeds, options.count), options.jobs, options.ranking):
+    verdict_of = verdict_of_ranking if options.ranking else verdict_of_factors if options.factors else None
+    for verdict in verdicts(islice(seeds, options.count), options.jobs, verdict_of):
         found.append(verdict)
         if verdict.wrong or options.count == 1:
             sys.stdout.write(f"{verdict}\n")

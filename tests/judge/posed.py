@@ -214,7 +214,10 @@ def _loss(model, signs, weights):
 def stored_weights(model, posed):
     """The coefficients of a fitted model as they are stored, in the form of :func:`pose`."""
     if model.kernel == "linear":
-        parts = [model.coef_, model.intercept_[:, None]] if model.fit_intercept else [model.coef_]
+        coefficients = model.coef_
+        if "feature_factors_" in vars(model):
+            coefficients = model.label_factors_.astype(EXTENDED) @ model.feature_factors_.astype(EXTENDED).T
+        parts = [coefficients, model.intercept_[:, None]] if model.fit_intercept else [coefficients]
         return np.hstack([part.astype(EXTENDED) for part in parts]).T
     return model.dual_coef_[posed.rows].astype(EXTENDED)
 

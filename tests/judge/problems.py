@@ -1,13 +1,16 @@
 """Random problems of every kind and any scale, each repeatable from its seed."""
 
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
 from rbrl import BRLClassifier, RBRLClassifier
-from rbrl.estimators import CPNL
+from rbrl.estimators import CPNL, forms
+from rbrl.problem import objective
+from rbrl.solvers import certificate
 
 from .posed import pose, stored_weights
 
@@ -34,6 +37,8 @@ class Problem:
 
     # Whether an objective may be off by the rounding of kernel values as long as the gap covers it.
     gap_covers_kernel_rounding = False
+    # Whether a fit may end above its tolerance without a warning, at a local optimum of a given rank.
+    may_end_above_tol = False
 
     def fit(self):
         """A fitted copy of the model; the caller sees all warnings."""
@@ -87,6 +92,38 @@ class Problem:
         words.append(f"{type(self.X).__name__} of {self.X.dtype}")
         shape = f"{self.X.shape[0]}x{self.X.shape[1]}, {self.Y.shape[1]} labels"
         return f"{type(model).__name__} {self.kind} {shape}: {', '.join(words + self.story)}"
+
+
+class FactorsProblem(Problem):
+    """A linear model that stays in factors, and whose scores are computed in blocks of rows."""
+
+    @property
+    def may_end_above_tol(self):
+        return self.model.max_rank is not None
+
+    def fit(self):
+        l = self.Y.shape[1]
+        block = int(np.random.default_rng([self.seed, 2]).integers(1, 1 + self.Y.size))
+        with (
+            patch.object(forms, "LARGEST_DENSE", 0),
+            patch.object(objective, "PRODUCT_BLOCK", block),
+            patch.object(certificate, "LARGEST_PULL", max(block // l, 1)),
+            patch.object(certificate, "FEWEST_LABELS", 1 + block % l),
+        ):
+            return super().fit()
+
+
+def random_factors_problem(seed):
+    """The linear problem of that number, for the solver in factors; half of them have a largest rank."""
+    linear = [kind for kind in KINDS if kind not in (*KERNELS, "blocks")]
+    for number in range(seed * 100, (seed + 1) * 100):
+        problem = random_problem(number)
+        if problem.kind == linear[seed % len(linear)] and not isinstance(problem.model, CPNL):
+            break
+    rng = np.random.default_rng([seed, 3])
+    problem.model.set_params(solver="low-rank", max_rank=int(rng.integers(1, 7)) if rng.random() < 0.5 else None)
+    problem.model.set_params(max_iter=300)
+    return FactorsProblem(**vars(problem) | {"seed": seed})
 
 
 PENALTIES = ("ridge", "ranking", "nuclear", "positive", "negative")

@@ -85,7 +85,7 @@ def singular_values(W: FloatArray) -> FloatArray:
 
 
 def leading_singular(
-    W: FloatArray, most: int, above: float = 0.0, near: FloatArray | None = None
+    W: Any, most: int, above: float = 0.0, near: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return left singular vectors, singular values (descending) and right singular vectors of W.
 
@@ -93,9 +93,9 @@ def leading_singular(
     1e-8 of the largest one; there may be none. It is exact if all are asked for or if the shorter
     side of W is at most `EXACT_BELOW`. Otherwise, subspace iteration starts from the columns of
     `near` (W.shape[1], k), which approximate right singular vectors, and from `most` random columns
-    with a fixed seed.
+    with a fixed seed. W may be a LinearOperator, of which only products are known.
     """
-    if min(W.shape) > max(EXACT_BELOW, most):
+    if isinstance(W, LinearOperator) or min(W.shape) > max(EXACT_BELOW, most):
         P, sigma, Q = _subspace_iteration(W, most, near)
         keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
         return P[:, keep], sigma[keep], Q[:, keep]
@@ -110,7 +110,7 @@ def leading_singular(
 
 
 def _subspace_iteration(
-    W: FloatArray, size: int, near: FloatArray | None = None, spare: int = 10
+    W: Any, size: int, near: FloatArray | None = None, spare: int = 10
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return approximations of the `size` largest singular values with their vectors.
 

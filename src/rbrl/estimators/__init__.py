@@ -1,5 +1,6 @@
 """Classifiers with the interface of scikit-learn: `fit` checks data, encodes labels, solves, and stores the solution."""
 
+from rbrl.estimators.compression import compress as compress
 from rbrl.estimators.ensembles import EnsembleOfChains as EnsembleOfChains
 from rbrl.estimators.ensembles import LabelPowerset as LabelPowerset
 from rbrl.estimators.ensembles import RAkEL as RAkEL

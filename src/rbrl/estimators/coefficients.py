@@ -40,8 +40,10 @@ def store_weights(model: Any, W: Any) -> None:
         vars(model).pop(name, None)
     n_features = W.shape[0] - model.fit_intercept
     if isinstance(W, LowRankMatrix):
-        model.label_factors_ = W.right
-        model.feature_factors_ = W.left[:n_features]
+        # A column that only the intercepts use is left out.
+        is_used = W.left[:n_features].any(axis=0)
+        model.label_factors_ = np.ascontiguousarray(W.right[:, is_used])
+        model.feature_factors_ = np.ascontiguousarray(W.left[:n_features, is_used])
         last_row = W.left[n_features:] @ W.right.T
     else:
         # Products with rows need the weights in the order of W, so that the transpose is not copied.

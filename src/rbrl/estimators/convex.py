@@ -29,6 +29,7 @@ from rbrl.estimators.coefficients import (
     find_nuclear,
     has_factors,
 )
+from rbrl.estimators.compression import check_compress
 from rbrl.estimators.convex_problem import ConvexProblem, solver_of
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import ClassWeight, check_class_weight, check_classes, find_entries, warn_of_missing_labels
@@ -95,7 +96,8 @@ class ConvexClassifier(MultiLabelClassifier):
     max_rank: int | None = None
     approximation: str | None = None
     class_weight: ClassWeight = None
-    # Values for a model file of an earlier version.
+    # Values for a subclass without this parameter, and for a model file of an earlier version.
+    compress: float | None = None
     intercept_ridge: InterceptStrength = None
     threshold: Threshold = 0.0
     threshold_: float | FloatArray
@@ -134,6 +136,7 @@ class ConvexClassifier(MultiLabelClassifier):
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
+        compress: float | None = None,
     ) -> None:  # fmt: skip
         self.ridge = ridge
         self.nuclear = nuclear
@@ -157,6 +160,7 @@ class ConvexClassifier(MultiLabelClassifier):
         self.verbose = verbose
         self.label_names = label_names
         self.threshold = threshold
+        self.compress = compress
 
     @abstractmethod
     def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
@@ -462,6 +466,7 @@ class ConvexClassifier(MultiLabelClassifier):
         check_number(owner, "threshold", self.threshold, low=-np.inf, words=THRESHOLD_METRICS)
         if self.class_weight is not None:
             check_class_weight(owner, self.class_weight)
+        check_compress(self)
         check_kernel(self)
         solver_of(self)
 

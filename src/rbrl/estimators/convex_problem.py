@@ -8,12 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import hstack
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.labels import take_columns, take_labels
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import find_nuclear
+from rbrl.estimators.compression import Compression
 from rbrl.estimators.entries import observed_rows
 from rbrl.estimators.forms import LinearForm, MakeObjective, form_of
 from rbrl.estimators.training_scores import LabelledRows
@@ -205,22 +207,23 @@ class ConvexProblem:
         """The solver that the model names, or the faster one if it leaves the choice open."""
         model = self.model
         if model.solver != "auto" or model.max_rank is not None or not self.form.has_row_design:
-            return solver_of(model)
-        return SolverRule().choose(self._row_objective, model.max_iter)
+            solver = solver_of(model)
+            return replace(solver, in_blocks=self.form.stays_factored) if isinstance(solver, LowRank) else solver
+        return SolverRule().choose(self.row_objective, model.max_iter)
 
     @cached_property
-    def _row_objective(self) -> Objective:
+    def row_objective(self) -> Objective:
         """The objective over the rows as they are."""
         ridge, constant = self.form.find_ridge(self.model)
         labels = self.labels if self.form.is_linear else None
         return self._bind_objective(self.model, ridge, labels)(self.form.make_row_design(constant))
 
-    def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
+    def solve(self, start: Any = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
 
         Parameters
         ----------
-        start : array, default=None
+        start : array or LowRankMatrix, default=None
             First coefficients, in the form in which the model stores them: of the features (n_columns, n_labels), with
             those of the intercept last, or of the rows that are not ignored (n_rows, n_labels).
         dual_scores : array (n_rows, n_labels), default=None
@@ -235,11 +238,12 @@ class ConvexProblem:
         solver = self.solver
         form = self.form
         if not (isinstance(solver, DualAscent) and form.has_row_design):
-            return form.solve(self._bind_objective(model, self.ridge), solver, start, model.max_iter)
-        objective = self._row_objective
+            labels = self.labels if form.stays_factored else None
+            return form.solve(self._bind_objective(model, self.ridge, labels), solver, start, model.max_iter)
+        objective = self.row_objective
         groups = split_labels(objective)
         if len(groups) > 1:
-            del objective, self._row_objective
+            del objective, self.row_objective
             return self._solve_groups(groups, start)
         weights = None if start is None else objective.design.weights(start)
         solver = replace(solver, dual_scores=dual_scores)
@@ -248,7 +252,7 @@ class ConvexProblem:
         if not solution.result.gave_up:
             return solution
         # Both designs at a time may need too much memory.
-        del objective, certifier, self._row_objective
+        del objective, certifier, self.row_objective
         left = model.max_iter - solution.result.n_iter
         start = solution.coefficients.astype(np.float64)
         return form.solve(self._bind_objective(model, self.ridge), QuasiNewton(), start, left).after(solution)
@@ -268,26 +272,53 @@ class ConvexProblem:
         Solution
         """
         coefficients: Any = None
+        compressed: list[Any] = []
         solutions: list[Any] = []
         n_labels = self.labels.shape[1]
         for labels in groups:
             part = copy(self)
-            for name in ("Y", "_row_objective"):
+            for name in ("Y", "row_objective"):
                 vars(part).pop(name, None)
             part.labels = take_columns(self.labels, labels)
             if self.weights is not None and self.weights.ndim == 2:
                 part.weights = np.ascontiguousarray(self.weights[:, labels])
-            solution = part.solve(None if start is None else start[:, labels])
-            if coefficients is None:
-                shape = len(solution.coefficients), n_labels
-                coefficients = np.empty(shape, dtype=solution.coefficients.dtype)
-            coefficients[:, labels] = solution.coefficients
-            share = part.labels.shape[1] / n_labels
+            solution = part.compress(part.solve(None if start is None else start[:, labels]))
+            found = solution.coefficients
+            if issparse(found):
+                compressed.append(found)
+            else:
+                if coefficients is None:
+                    coefficients = np.empty((len(found), n_labels), dtype=found.dtype)
+                coefficients[:, labels] = found
             # Only the numbers are kept: the arrays of a group are as large as memory allows.
             result = replace(solution.result, weights=None, scores=None, dual_scores=None)
-            result.evaluations *= share
-            solutions.append(replace(solution, coefficients=coefficients[:, labels], result=result))
+            result.evaluations *= part.labels.shape[1] / n_labels
+            solutions.append(replace(solution, coefficients=found[:0].copy(), result=result))
+            # Otherwise the arrays of this group would remain in memory during the next one.
+            del solution, found
+        if compressed:
+            coefficients = hstack(compressed, format="csr")
         return Solution.of_groups(coefficients, solutions)
+
+    def compress(self, solution: Solution) -> Solution:
+        """Return a solution with sparse coefficients and their proof if the model asks for it, else the solution itself.
+
+        Parameters
+        ----------
+        solution : Solution
+
+        Returns
+        -------
+        Solution
+        """
+        tol = self.model.compress
+        W = solution.coefficients
+        if tol is None or not isinstance(W, np.ndarray):
+            return solution
+        proof = solution.proof
+        compression = Compression(self.row_objective, self.form.observed, tol)
+        coefficients, proof = compression.compress(W, proof.objective, proof.lower)
+        return replace(solution, coefficients=coefficients, proof=proof)
 
     def estimate_memory(self) -> MemoryNeeds:
         """Estimate the memory that :meth:`solve` needs."""
@@ -295,16 +326,19 @@ class ConvexProblem:
         form = self.form
         if not (isinstance(solver, DualAscent) and form.is_linear):
             return form.estimate_memory(solver)
-        objective = self._row_objective
+        objective = self.row_objective
         labels = split_labels(objective)[0]
         has_centre = choose_proximal_ridge(objective, solver.proximal_share) > objective.ridge.weight
+        X = objective.design.X
         ascent = AscentSize(
+            design=X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes,
             n_columns=objective.shape[0],
             n_grouped=labels.stop - labels.start,
             # With a centre: the weights, the centre, the last minimiser, and a gradient.
             n_copies=4 if has_centre else 1,
             itemsize=form.X.dtype.itemsize,
             has_nuclear_norm=objective.nuclear.weight > 0,
+            is_compressed=self.model.compress is not None,
         )
         return estimate_dual_ascent(FitSize(form.X.shape[0], form.X.shape[1], objective.shape[1]), ascent)
 
@@ -320,6 +354,7 @@ class ConvexProblem:
             form.scales.warn_of_spread(owner)
         with check_memory(self.estimate_memory(), owner):
             solution = self.solve(form.find_start(), model._dual_scores) if model.warm_start else self.solve()
+            solution = self.compress(solution)
         form.store(solution.coefficients)
         model.ridge_, _ = form.find_ridge(model)
         if form.gamma is not None:

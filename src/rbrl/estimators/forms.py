@@ -14,6 +14,7 @@ import numpy as np
 
 from rbrl._common.environment import available_bytes
 from rbrl._common.linalg import squares
+from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import (
     apply_feature_map,
@@ -26,6 +27,7 @@ from rbrl.estimators.coefficients import (
     score_mapped_features,
     store_row_coefficients,
     store_weights,
+    stored_weights,
 )
 from rbrl.estimators.training_scores import (
     choose_spectrum_rows,
@@ -38,9 +40,11 @@ from rbrl.problem.design import AscentDesign
 from rbrl.problem.kernel import check_semidefinite, kernel_design, storage_type
 from rbrl.problem.linear import PresentColumns, linear_design, with_constant
 from rbrl.problem.memory import (
+    FactorSize,
     FitSize,
     MemoryNeeds,
     estimate_factors,
+    estimate_factors_in_blocks,
     estimate_feature_map,
     estimate_kernel,
     estimate_quasi_newton,
@@ -51,9 +55,13 @@ from rbrl.scales import (
     intercept_column,
     kernel_width,
 )
-from rbrl.solvers import Certifier, Solution, Solver, solve_and_certify, solve_kernel
-from rbrl.solvers.proof import prove_function, prove_linear
+from rbrl.solvers import Certifier, LowRank, Solution, Solver, solve_and_certify, solve_kernel
+from rbrl.solvers.factor_proof import prove_factors
+from rbrl.solvers.proof import Proof, prove_function, prove_linear
 
+# Largest number of weights, or of scores, that a model of low rank computes as a dense array. The solver holds up to ten
+# arrays of this size, which are 1.3 GB. Larger models stay in factors.
+LARGEST_DENSE = 2**24
 # A function from a design to the objective over it.
 MakeObjective: TypeAlias = Callable[[Design], Objective]
 
@@ -137,6 +145,11 @@ class ModelForm(ABC):
         return RIDGE_OF_KERNELS if isinstance(model.ridge, str) else float(model.ridge), 1.0
 
     @property
+    def stays_factored(self) -> bool:
+        """True if the weights are kept as factors, and scores are computed in blocks of rows."""
+        return False
+
+    @property
     def has_row_design(self) -> bool:
         """True if a solver can visit the rows: the nuclear norm is that of the weights or of the function."""
         return self.model.low_rank == "function" or find_nuclear(self.model) == 0
@@ -182,7 +195,7 @@ class ModelForm(ABC):
         The objective is over a design of :meth:`make_row_design` or :meth:`design_at`.
         """
 
-    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: Any, max_iter: int) -> Solution:
         """Solve over the design of :meth:`design_at`, with a proof.
 
         Parameters
@@ -190,7 +203,7 @@ class ModelForm(ABC):
         make_objective : callable
             Function from a design to the objective over it.
         solver : Solver
-        start : array or None
+        start : array or LowRankMatrix, or None
             First coefficients.
         max_iter : int
 
@@ -199,7 +212,11 @@ class ModelForm(ABC):
         Solution
         """
         objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
-        weights = None if start is None else objective.design.weights(start)
+        weights: Any = start
+        if isinstance(start, LowRankMatrix):
+            weights = LowRankMatrix(objective.design.weights(start.left), start.right)
+        elif start is not None:
+            weights = objective.design.weights(start)
         return solve_and_certify(solver, objective, self.make_certifier(objective), weights, self.model.tol, max_iter)
 
     @abstractmethod
@@ -240,13 +257,27 @@ class LinearForm(ModelForm):
 
     scores = staticmethod(score_linear)
 
-    def find_start(self) -> FloatArray | None:
-        """Return the weights of the last fit."""
-        return _of_shape(dense_weights(self.model), (self.X.shape[1] + self.model.fit_intercept, self.n_labels))
+    def find_start(self) -> Any:
+        """Return the weights of the last fit, as factors if they stay factored."""
+        shape = self.X.shape[1] + self.model.fit_intercept, self.n_labels
+        W = stored_weights(self.model) if self.stays_factored else None
+        return W if isinstance(W, LowRankMatrix) and W.shape == shape else _of_shape(dense_weights(self.model), shape)
 
     def store(self, coefficients: FloatArray) -> None:
         """Store the weights in the model."""
         store_weights(self.model, coefficients)
+
+    @property
+    def stays_factored(self) -> bool:
+        """True for a model of low rank whose weights or scores have more than `LARGEST_DENSE` entries."""
+        model = self.model
+        is_low_rank = model.max_rank is not None or model.solver == "low-rank" or isinstance(model.solver, LowRank)
+        return is_low_rank and max(len(self.rows), self.X.shape[1]) * self.n_labels > LARGEST_DENSE
+
+    @property
+    def _rank(self) -> int:
+        """The largest rank; without one, the number of columns that the factors start with."""
+        return int(min(self.model.max_rank or LowRank.first_rank, self.X.shape[1] + 1, self.n_labels))
 
     @cached_property
     def scales(self) -> ColumnScales:
@@ -273,15 +304,24 @@ class LinearForm(ModelForm):
         """Return the design of the features, with the column of the intercept."""
         X = self.basis(self.observed.astype(np.float64, copy=False), constant)
         is_low_rank = find_nuclear(self.model) > 0 or self.n_problems > 1
-        return linear_design(X, self.n_labels, self.n_problems, constant, is_low_rank)
+        n_multiplied = self._rank if self.stays_factored else self.n_labels
+        return linear_design(X, n_multiplied, self.n_problems, constant, is_low_rank)
 
     def make_certifier(self, objective: Objective) -> Certifier:
-        """Return the certifier by the rows as they are."""
-        return Certifier(partial(prove_linear, objective, self.observed), self.X.dtype)
+        """Return the certifier by the rows as they are, for coefficients as an array or as factors."""
+
+        def prove(W: Any, dual_scores: Any) -> Proof:
+            prove_weights = prove_factors if isinstance(W, LowRankMatrix) else prove_linear
+            return prove_weights(objective, self.observed, W, dual_scores)
+
+        return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
         size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
+        if isinstance(solver, LowRank) and solver.in_blocks:
+            factors = FactorSize(self._rank, solver.count_steps(self._rank * (sum(size[1:]) + 1)))
+            return estimate_factors_in_blocks(size, self.X, factors)
         if self.model.max_rank is not None:
             return estimate_factors(size)
         return estimate_quasi_newton(size, self.X)
@@ -336,7 +376,7 @@ class KernelForm(ModelForm):
         prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
         return Certifier(prove, self.X.dtype)
 
-    def solve(self, make_objective: MakeObjective, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+    def solve(self, make_objective: MakeObjective, solver: Solver, start: Any, max_iter: int) -> Solution:
         """Solve over the eigenvectors of the kernel matrix, with a proof."""
         model = self.model
         ridge, _ = self.find_ridge(model)

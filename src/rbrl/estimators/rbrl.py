@@ -155,11 +155,17 @@ class RBRLClassifier(ConvexClassifier):
         fit to these rows. "f1_micro" and "f1_samples" learn one threshold for all labels, and "f1_macro" one
         for each label. This costs one evaluation. The value is in `threshold_`. For a 1-D y of three or more
         classes, it must be 0.
+    compress : float, default=None
+        Largest relative rise of the objective by which unimportant weights of a linear model become 0 after the fit, for
+        example 0.01. `coef_` is then a sparse matrix in single precision, and `gap_` holds for it: it may
+        exceed `tol` by this rise. None keeps all weights. :func:`rbrl.compress` compresses a fitted model.
 
     Attributes
     ----------
-    coef_ : array (n_labels, n_features)
-        Weights of the features; linear model only.
+    coef_ : array or sparse matrix (n_labels, n_features)
+        Weights of the features; linear model only. Of a model in factors, it is computed when it is first used.
+    label_factors_, feature_factors_ : arrays (n_labels, rank) and (n_features, rank)
+        Factors of `coef_`, ``label_factors_ @ feature_factors_.T``; only of a linear model in factors.
     intercept_ : array (n_labels,)
         Intercepts; linear model only.
     dual_coef_ : array (n_samples, n_labels)
@@ -225,6 +231,7 @@ class RBRLClassifier(ConvexClassifier):
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
+        compress: float | None = None,
     ) -> None:  # fmt: skip
         self.ridge = ridge
         self.ranking = ranking
@@ -249,6 +256,7 @@ class RBRLClassifier(ConvexClassifier):
         self.verbose = verbose
         self.label_names = label_names
         self.threshold = threshold
+        self.compress = compress
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
         """Return the squared hinge of all labels plus `ranking` times that of all pairs of labels in a row.

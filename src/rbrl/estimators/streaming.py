@@ -73,6 +73,11 @@ class BlockProblem:
                 f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' for rows in blocks. "
                 f"Got {model.solver!r} instead."
             )
+        if model.compress is not None:
+            raise ValueError(
+                f"{owner} compresses models of rows in memory. Got rows in blocks and compress={model.compress}; set "
+                "compress=None."
+            )
         self.model = model
         self.blocks = blocks
 

@@ -114,6 +114,7 @@ def check_training_data(
     weights : array (n_samples,) or None
     """
     owner = type(model).__name__
+    are_sets = False
     if isinstance(X, Shards):
         raise ValueError(
             f"{owner} learns from rows in memory. Got {X!r}; load the rows as one file, or use a classifier that learns "
@@ -128,12 +129,16 @@ def check_training_data(
     else:
         if not (isinstance(y, np.ndarray) and sample_weight is None):
             check_same_rows(X=X, y=y, sample_weight=sample_weight)
-        labels, names = label_matrix(y, model.label_names)
+        labels, names = label_matrix(y, model.label_names, sets_as_sparse=model.takes_sparse_labels)
         columns = Columns(label_names=names)
+        are_sets = labels is not y
     if sample_weight is not None:
         check_no_mask(sample_weight=sample_weight)
     X, y = validate_labelled_rows(model, X, labels)
     model.targets_ = SignedTargets().fit(labels)
+    if are_sets:
+        # They are a sparse matrix only here, to save memory. Predictions are dense.
+        model.targets_.sparse_container = None
     if not model.targets_.is_matrix:
         check_joined_texts(labels)
     weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])

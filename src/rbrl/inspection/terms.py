@@ -435,7 +435,7 @@ def coefficients(classifier: Any, label: int | None = None) -> FloatArray:
     if not all(hasattr(classifier, name) for name in names):
         reject_model(classifier, "has no scores that are sums over features or training rows")
     if label is not None and names[0] == "label_factors_":
-        return np.asarray(classifier.label_factors_[[label]] @ classifier.feature_factors_.T, dtype=np.float64)
+        return np.asarray(classifier.label_factors_[[label]].astype(np.float64) @ classifier.feature_factors_.T)
     weights = classifier.coef_ if np.ndim(classifier.coef_) == 2 else np.atleast_2d(classifier.coef_)
     return as_dense(weights if label is None else weights[[label]]).astype(np.float64)
 

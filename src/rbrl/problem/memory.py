@@ -9,12 +9,16 @@ import numpy as np
 
 from rbrl._common.checks import users_level
 from rbrl._common.environment import available_bytes
+from rbrl._common.low_rank import PRODUCT_BLOCK
 from rbrl._common.typing import issparse
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem.design import LARGEST_DECOMPOSITION
 from rbrl.problem.kernel import storage_type
+from rbrl.problem.linear import DIRECTIONS
 
 BYTES_OF_DOUBLE = 8
+# Largest number of entries of R or Z'R that are in memory for the lower bound of a ridge model: 512 MB.
+LARGEST_PULL = 2**26
 # A fit that needs at most this number of bytes does not ask for the available memory: Python and the libraries that
 # this package imports take more.
 ALWAYS_AVAILABLE = 2**26
@@ -117,11 +121,66 @@ def estimate_factors(size: FitSize) -> MemoryNeeds:
     return MemoryNeeds(size, weights + scores, 6 * weights + 10 * scores, remedy)
 
 
+class FactorSize(NamedTuple):
+    """Sizes on which the memory of a model in factors depends besides the sizes of the data.
+
+    Attributes
+    ----------
+    rank : int
+        Number of columns of each factor.
+    n_steps : int
+        Number of steps that the solver remembers.
+    """
+
+    rank: int
+    n_steps: int
+
+
+def estimate_factors_in_blocks(size: FitSize, X: Any, factors: FactorSize) -> MemoryNeeds:
+    """Estimate the memory of a linear model in factors whose scores are computed in blocks of rows.
+
+    Parameters
+    ----------
+    size : FitSize
+    X : array or CSR matrix (n_samples, n_features)
+    factors : FactorSize
+
+    Returns
+    -------
+    MemoryNeeds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem.memory import FactorSize, FitSize, estimate_factors_in_blocks
+    >>> estimate_factors_in_blocks(FitSize(100, 50, 10), np.ones((100, 50)), FactorSize(rank=2, n_steps=5)).least
+    2928
+    """
+    n_columns = size.n_features + 1
+    column = BYTES_OF_DOUBLE * factors.rank
+    weights = column * (n_columns + size.n_labels)
+    # The rows with the column of ones, and the leading directions or the eigenvectors of their columns.
+    if issparse(X):
+        design = (BYTES_OF_DOUBLE + X.indices.itemsize) * X.nnz + 3 * BYTES_OF_DOUBLE * DIRECTIONS * n_columns
+    else:
+        n_vectors = min(size.n_samples, n_columns, LARGEST_DECOMPOSITION)
+        design = 2 * BYTES_OF_DOUBLE * n_columns * size.n_samples + 4 * BYTES_OF_DOUBLE * n_vectors**2
+    # The remembered steps, and the arrays of an iteration.
+    steps = (2 * factors.n_steps + 10) * weights + 6 * column * size.n_samples
+    blocks = 6 * BYTES_OF_DOUBLE * min(PRODUCT_BLOCK, size.n_samples * size.n_labels)
+    # The proof holds R or Z'R for some labels.
+    pull = BYTES_OF_DOUBLE * min(LARGEST_PULL, min(size.n_samples, n_columns) * size.n_labels)
+    remedy = "set a smaller max_rank, or use fewer features or labels"
+    return MemoryNeeds(size, 3 * weights, design + blocks + max(steps, pull + 5 * weights), remedy)
+
+
 class AscentSize(NamedTuple):
     """Sizes on which the memory of dual ascent depends besides the sizes of the data.
 
     Attributes
     ----------
+    design : int
+        Number of bytes of the design, which is a copy of the rows with the column of the intercept.
     n_columns : int
         Number of columns of the design. Empty columns of sparse features are not in it.
     n_grouped : int
@@ -132,13 +191,17 @@ class AscentSize(NamedTuple):
     itemsize : int
         Number of bytes of a stored coefficient.
     has_nuclear_norm : bool
+    is_compressed : bool
+        Whether the coefficients of each group are compressed before the next group is solved.
     """
 
+    design: int
     n_columns: int
     n_grouped: int
     n_copies: int
     itemsize: int
     has_nuclear_norm: bool
+    is_compressed: bool = False
 
 
 def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
@@ -156,19 +219,21 @@ def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     Examples
     --------
     >>> from rbrl.problem.memory import AscentSize, FitSize, estimate_dual_ascent
-    >>> all_labels = AscentSize(20, n_grouped=10, n_copies=1, itemsize=8, has_nuclear_norm=False)
+    >>> all_labels = AscentSize(16_000, 20, n_grouped=10, n_copies=1, itemsize=8, has_nuclear_norm=False)
     >>> estimate_dual_ascent(FitSize(100, 50, 10), all_labels).least
-    9600
+    25600
     """
     group_bytes = BYTES_OF_DOUBLE * ascent.n_grouped
     scores = group_bytes * size.n_samples
     weights = group_bytes * ascent.n_columns
     coefficients = ascent.itemsize * (size.n_features + 1)
-    all_coefficients = coefficients * size.n_labels if ascent.n_grouped < size.n_labels else 0
-    least = all_coefficients + scores + weights
+    is_grouped = ascent.n_grouped < size.n_labels
+    all_coefficients = coefficients * size.n_labels if is_grouped and not ascent.is_compressed else 0
+    fixed = all_coefficients + ascent.design
+    least = fixed + scores + weights
     if ascent.has_nuclear_norm:
         # Weights, their gradient and its factors, and the singular values in the proof.
-        return MemoryNeeds(size, least, 7 * weights + 4 * scores, LOW_RANK)
+        return MemoryNeeds(size, least, fixed + 7 * weights + 4 * scores, LOW_RANK)
     # First the passes, then the coefficients as they are stored, and at last a proof with Z'R or R.
     stored = coefficients * ascent.n_grouped
     peaks = (
@@ -179,7 +244,7 @@ def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     remedy = INDEPENDENT if ascent.n_grouped == size.n_labels else LOW_RANK
     if size.n_features <= size.n_samples:
         remedy = f"{remedy}, or {FEWER_ROWS}"
-    return MemoryNeeds(size, least, all_coefficients + max(peaks), remedy)
+    return MemoryNeeds(size, least, fixed + max(peaks), remedy)
 
 
 def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:

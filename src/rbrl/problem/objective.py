@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.environment import block_size
 from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
+from rbrl._common.low_rank import PRODUCT_BLOCK, LowRankMatrix, make_operator
 from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.losses.base import Loss, Terms, sum_terms
 from rbrl.losses.weights import Weights
@@ -202,7 +204,8 @@ class Objective:
     ----------
     design : Design
     Y : array (n_samples, n_labels) of int8, or SparseLabels
-        Labels in {-1, 0, +1}; 0 is a missing label. Only dual ascent reads sparse labels.
+        Labels in {-1, 0, +1}; 0 is a missing label. Dual ascent and factors in blocks read sparse
+        labels.
     loss : Loss
     ridge, nuclear : float
         Weights of the penalties, :math:`\lambda_1` and :math:`\lambda_3`.
@@ -275,18 +278,72 @@ class Objective:
         loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
 
-    def row_blocks(self) -> Iterator[tuple[slice, Array, Weights]]:
+    def evaluate_rows(
+        self, scores_of: Callable[[slice], FloatArray] | LowRankMatrix
+    ) -> Iterator[tuple[slice, FloatArray, Weights, Terms, FloatArray]]:
+        """Evaluate the loss of one block of rows after the other.
+
+        A loss is a sum over rows. So only the scores and the gradients of one block are in memory.
+
+        Parameters
+        ----------
+        scores_of : callable or LowRankMatrix (n_samples, n_labels)
+            Function that is called with a slice of rows and returns their scores; or the scores as factors.
+
+        Yields
+        ------
+        rows : slice
+        scores : array (n_rows, n_labels)
+        weights : array (n_rows,) or (n_rows, n_labels), or None
+            Weights of the rows or of their entries.
+        loss : Terms
+        gradient : array (n_rows, n_labels)
+            Gradient of the loss with respect to the scores.
+        """
+        of_factors = isinstance(scores_of, LowRankMatrix)
+        read_scores = scores_of.rows if isinstance(scores_of, LowRankMatrix) else scores_of
+        for rows, Y, weights in self.row_blocks(of_factors):
+            scores = read_scores(rows)
+            loss, gradient = self.loss.evaluate(Y, scores, weights)
+            yield rows, scores, weights, loss, gradient
+
+    def row_blocks(self, of_factors: bool = False) -> Iterator[tuple[slice, Array, Weights]]:
         """Yield blocks of rows: their slice, their labels as a dense array, and their weights.
 
-        A loss is a sum over rows. So only the scores and the gradients of one block need be in
-        memory. The blocks are in the order of the rows. The last slice may end beyond the rows. Without
-        rows, there is one empty block. Labels and weights may be views and must not be changed.
+        The blocks are in the order of the rows. The last slice may end beyond the rows. Without rows,
+        there is one empty block. Labels and weights may be views and must not be changed.
+
+        Parameters
+        ----------
+        of_factors : bool, default=False
+            Whether the scores of a block are a product of factors, for which larger blocks take less time.
         """
         n_samples, n_labels = self.Y.shape
-        step = max(1, block_size(n_samples * n_labels) // max(n_labels, 1))
+        n_entries = PRODUCT_BLOCK if of_factors else block_size(n_samples * n_labels)
+        step = max(1, n_entries // max(n_labels, 1))
         for start in range(0, max(n_samples, 1), step):
             rows = slice(start, start + step)
             yield rows, self.Y[rows], None if self.sample_weight is None else self.sample_weight[rows]
+
+    def residual_operator(self, scores: LowRankMatrix) -> LinearOperator:
+        """Return the gradient of the loss in scores that are factors, as an operator (n_samples, n_labels).
+
+        Every product computes the scores once more, in blocks of rows.
+        """
+
+        def product(Q: FloatArray) -> FloatArray:
+            out = np.empty((len(self.Y), Q.shape[1]))
+            for rows, _, _, _, R in self.evaluate_rows(scores):
+                out[rows] = R @ Q
+            return out
+
+        def transposed_product(S: FloatArray) -> FloatArray:
+            out = np.zeros((self.Y.shape[1], S.shape[1]))
+            for rows, _, _, _, R in self.evaluate_rows(scores):
+                out += R.T @ S[rows]
+            return out
+
+        return make_operator(self.Y.shape, product, transposed_product)
 
     def sum_loss(self, scores_of: Callable[[slice], FloatArray]) -> Terms:
         """Return the terms of the loss at scores that are given one block of rows at a time.

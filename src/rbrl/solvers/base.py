@@ -23,7 +23,7 @@ class SolverResult:
 
     Attributes
     ----------
-    weights : array (n_columns, n_labels), or None
+    weights : array or LowRankMatrix (n_columns, n_labels), or None
         Weights in the coordinates of the objective's design. None in a :class:`Solution` whose
         coefficients are the weights.
     objective : float
@@ -40,7 +40,7 @@ class SolverResult:
         Objective values, one per iteration.
     costs : array
         Number of evaluations after each iteration; empty if the solver does not record them.
-    scores : array (n_samples, n_labels) or None
+    scores : array or LowRankMatrix (n_samples, n_labels), or None
         Scores of the weights, if the solver keeps them.
     dual_scores : array (n_samples, n_labels) or None
         Scores whose loss gradient gave the best lower bound. None means `scores`.
@@ -181,7 +181,10 @@ class Run:
         residual. The scores of the best point are kept without a copy. The callback of the
         objective is called with the gap.
         """
-        bound = lower_bound(self.objective, W, self.now.loss, adjoint)
+        return self.keep_bound(lower_bound(self.objective, W, self.now.loss, adjoint))
+
+    def keep_bound(self, bound: float) -> float:
+        """Keep a lower bound at the current point if it is the best one, call the callback, and return the bound."""
         if bound >= self.bound.value:
             self.bound = Bound(bound, self.now.scores)
         if self.objective.on_gap is not None and self.objective.on_gap(self.gap()):
@@ -202,14 +205,14 @@ class Run:
         is_certified = is_exact and self.gap() <= max(self.tol, ROUNDING_GAP)
         return is_certified or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
-    def result(self, solver: str, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
+    def result(self, solver: str, weights: Any, converged: bool, remedy: str | None = None) -> SolverResult:
         """Return the result of a run, with a message if its stopping rule was not met.
 
         Parameters
         ----------
         solver : str
             Name of the solver in the message.
-        weights : array (n_columns, n_labels)
+        weights : array or LowRankMatrix (n_columns, n_labels)
         converged : bool
             Whether the stopping rule was met.
         remedy : str, default=None

@@ -12,19 +12,21 @@ Let R be the gradient of the loss with respect to the scores, and M = -Z'R. The 
 A proof also passes bounds on the rounding errors.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rbrl._common.environment import SMALLEST_BLOCK, block_size
 from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values, squares
+from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.losses import Terms
 from rbrl.losses.base import sum_terms
 from rbrl.problem.design import add_adjoint, last_row_times
 from rbrl.problem.linear import drop_empty_columns
+from rbrl.problem.memory import LARGEST_PULL
 from rbrl.problem.objective import Objective
 
 # Largest theta. Its square does not overflow.
@@ -295,32 +297,28 @@ class DualPoint:
 
     @classmethod
     def sum_rows(
-        cls, objective: Objective, scores_of: Callable[[slice], FloatArray], X: Any = None, out: Any = None
-    ) -> "DualPoint":
+        cls, objective: Objective, scores_of: Callable[[slice], FloatArray] | LowRankMatrix,
+        visit: Callable[[slice, FloatArray], Any] | None = None,
+    ) -> "DualPoint":  # fmt: skip
         """Return the dual point at scores that are computed one block of rows at a time.
 
         Parameters
         ----------
         objective : Objective
-        scores_of : callable
-            Function from a slice of rows to their scores.
-        X : array or CSR matrix (n_samples, n_features), default=None
-        out : array, default=None
-            Array that X'R is added to, required with X. Without X, it receives R.
+        scores_of : callable or LowRankMatrix
+            Function from a slice of rows to their scores; or the scores as factors.
+        visit : callable, default=None
+            Function that is called with the slice and the loss gradients R of each block of rows.
         """
         n_samples, n_labels = objective.Y.shape
         sums = np.zeros((3, n_labels))
         losses = []
-        for part, Y, weights in objective.row_blocks():
-            F = scores_of(part)
-            loss, R = objective.loss.evaluate(Y, F, weights)
-            reach = objective.loss.rounding_reach(Y, F, weights)
+        for part, F, weights, loss, R in objective.evaluate_rows(scores_of):
+            reach = objective.loss.rounding_reach(objective.Y[part], F, weights)
             sums += [squares(A) for A in (R, reach, F)]
             losses.append(loss)
-            if X is not None:
-                add_adjoint(X[part], R, out)
-            elif out is not None:
-                out[part] = R
+            if visit is not None:
+                visit(part, R)
         return cls(sum_terms(losses), n_samples, sums)
 
 
@@ -328,9 +326,6 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
     """Return a lower bound on the optimum of a linear problem whose only penalty is the ridge.
 
     Rounding cannot have raised it.
-
-    The smaller one of R and Z'R is in memory as a whole. The other one is computed in blocks: R in
-    blocks of rows, Z'R in blocks of labels.
 
     Parameters
     ----------
@@ -343,6 +338,38 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
     dual_scores : array (n_samples, n_labels)
         Scores at which the loss gradient R is computed.
     """
+    dual, square, largest = measure_pull(objective, X, norms, dual_scores)
+    if dual.loss.value <= 0:
+        return 0.0
+    ridge = 2 * objective.ridge.weight * float(objective.ridge.row_weights)
+    theta = best_theta(dual.loss, square / ridge)
+    return max(0.0, loss_bound(dual.loss, theta, n_terms=objective.Y.size) - theta**2 * (largest / ridge))
+
+
+def measure_pull(
+    objective: Objective, X: Matrix, norms: FloatArray, dual_scores: FloatArray | LowRankMatrix
+) -> tuple[DualPoint, float, float]:
+    """Return the dual point at given scores, the squared norm of Z'R, and an upper bound on it with rounding errors.
+
+    The smaller one of R and Z'R is in memory, for as many labels as `LARGEST_PULL` allows. The other one is
+    computed in blocks: R in blocks of rows, Z'R in blocks of labels. If the labels do not fit at one time, R is
+    computed once more for every further group of labels, with the same digits.
+
+    Parameters
+    ----------
+    objective : Objective
+        Objective of a linear model.
+    X : array or CSR matrix (n_samples, n_features)
+    norms : array (n_columns,)
+        Norms of the columns of X, and of the column of ones.
+    dual_scores : array or LowRankMatrix (n_samples, n_labels)
+        Scores at which the loss gradient R is computed.
+
+    Returns
+    -------
+    dual : DualPoint
+    square, largest : float
+    """
     if issparse(X) and 2 * np.count_nonzero(norms) < len(norms):
         last = norms[X.shape[1] :]
         X, present = drop_empty_columns(X)
@@ -350,35 +377,62 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
     # The penalties apply to the weight of the constant column, not to the intercept itself.
     constant = objective.design.constant
     norms = last_row_times(norms, constant)
-    shape = len(norms), objective.Y.shape[1]
-    blocks: Iterable[tuple[slice, FloatArray]]
-    if shape[0] <= X.shape[0]:
-        G = np.zeros(shape)
-        dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, X, G)
-        blocks = [(slice(None), G)]
-    else:
-        R = np.empty(objective.Y.shape)
-        dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, out=R)
-        parts = ((part, np.ascontiguousarray(R[:, part])) for part in label_blocks(*shape))
-        blocks = ((part, add_adjoint(X, A, np.zeros((shape[0], A.shape[1])))) for part, A in parts)
-    # Squared norm of Z'R, and an upper bound on it that includes rounding errors.
+    n_labels = objective.Y.shape[1]
+    scores_of = dual_scores if isinstance(dual_scores, LowRankMatrix) else dual_scores.__getitem__
+    by_rows = len(norms) <= X.shape[0]
+    n_held = min(len(norms), X.shape[0])
+    step = min(max(FEWEST_LABELS, LARGEST_PULL // max(n_held, 1)), max(n_labels, 1))
+    space = np.empty(n_held * step)
+    dual: DualPoint | None = None
     square = 0.0
     largest = 0.0
-    for labels, G in blocks:
-        if constant != 1.0:
-            G[-1] *= constant
-        step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
-        for start in range(0, len(G), step):
-            part = G[start : start + step]
-            square += float(np.vdot(part, part))
-            np.abs(part, out=part)
-            part += np.outer(norms[start : start + step], dual.blur[labels])
-            largest += float(np.vdot(part, part))
-    if dual.loss.value <= 0:
-        return 0.0
-    ridge = 2 * objective.ridge.weight * float(objective.ridge.row_weights)
-    theta = best_theta(dual.loss, square / ridge)
-    return max(0.0, loss_bound(dual.loss, theta, n_terms=objective.Y.size) - theta**2 * (largest / ridge))
+    for start in range(0, n_labels, step):
+        group = slice(start, min(start + step, n_labels))
+        # All groups use the same memory.
+        held = space[: n_held * (group.stop - start)].reshape(n_held, -1)
+        held.fill(0.0)
+
+        def hold(part: slice, R: FloatArray, group: slice = group, held: FloatArray = held) -> None:
+            """Keep a block of R, or add it to Z'R."""
+            if by_rows:
+                add_adjoint(X[part], np.ascontiguousarray(R[:, group]), held)
+            else:
+                held[part] = R[:, group]
+
+        if dual is None:
+            dual = DualPoint.sum_rows(objective, scores_of, hold)
+        else:
+            for part, _, _, _, R in objective.evaluate_rows(scores_of):
+                hold(part, R)
+        for labels, G in [(group, held)] if by_rows else _adjoint_blocks(X, held, len(norms), start):
+            if constant != 1.0:
+                G[-1] *= constant
+            block = _sum_with_blur(G, norms, dual.blur[labels])
+            square += block[0]
+            largest += block[1]
+    return dual or DualPoint.sum_rows(objective, scores_of), square, largest
+
+
+def _adjoint_blocks(X: Matrix, R: FloatArray, n_columns: int, first: int) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield blocks of X'R: their labels, counted from `first`, and the block (n_columns, n_chosen)."""
+    for part in label_blocks(n_columns, R.shape[1]):
+        A = np.ascontiguousarray(R[:, part])
+        labels = slice(first + part.start, first + part.start + A.shape[1])
+        yield labels, add_adjoint(X, A, np.zeros((n_columns, A.shape[1])))
+
+
+def _sum_with_blur(G: FloatArray, norms: FloatArray, blur: FloatArray) -> tuple[float, float]:
+    """Return the sum of squares of G, and of |G| plus the bounds norms x blur on its rounding errors; change G."""
+    square = 0.0
+    largest = 0.0
+    step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
+    for start in range(0, len(G), step):
+        part = G[start : start + step]
+        square += float(np.vdot(part, part))
+        np.abs(part, out=part)
+        part += np.outer(norms[start : start + step], blur)
+        largest += float(np.vdot(part, part))
+    return square, largest
 
 
 def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:

@@ -3,23 +3,35 @@ r"""Low rank by factors: W = U V', with the nuclear norm as (||U||^2 + ||V||^2) 
 The optimum is the same, the problem is smooth at low rank, and products have the width of the rank. A round ends at a
 stationary point. It is the optimum where no singular value of the gradient of loss and ridge exceeds the nuclear weight.
 Directions that exceed it join the factors for another round.
+
+Large problems are evaluated in blocks of rows. Neither the weights nor the scores are then in memory as a whole, and the
+memory grows with the rank times the numbers of rows, columns and labels.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.checks import check_number
 from rbrl._common.linalg import EXACT_BELOW, leading_singular
+from rbrl._common.low_rank import LowRankMatrix, balance, make_operator, split
 from rbrl._common.typing import FloatArray
+from rbrl.losses import Terms
+from rbrl.losses.base import sum_terms
 from rbrl.problem.objective import Objective
-from rbrl.solvers.base import Run, SolverResult, Start
+from rbrl.solvers.base import Run, SolverResult
 from rbrl.solvers.lbfgs import Memory
 from rbrl.solvers.line_search import SmoothedPoint, wolfe_step
-from rbrl.solvers.preconditioner import MeanModel, factor_blocks, model_start
+from rbrl.solvers.preconditioner import MeanModel, factor_blocks, mean_curvature, model_start, row_hessian
+
+WEAK_BOUND = (
+    "The lower bound of a nuclear norm is weak for weights that stay in factors: `gap_` has the gap that it proves. Set "
+    "max_rank to accept it, or use solver='auto'."
+)
 
 
 class Factors(SmoothedPoint):
@@ -45,13 +57,28 @@ class Factors(SmoothedPoint):
         self._gram_U = U.T @ self._weighted_U
         self._gram_V = V.T @ V
         ridge = 0.5 * objective.ridge.weight * float(np.sum(self._gram_U * self._gram_V))
-        scores = scores_U @ V.T if space is None else np.dot(scores_U, V.T, out=space[0])
-        super().__init__(objective, scores, ridge, out=None if space is None else space[1])
+        super().__init__(objective, self._multiply(), ridge, out=None if space is None else space[1])
         self.value += 0.5 * objective.nuclear.weight * float(np.sum(U**2) + np.trace(self._gram_V))
+
+    def _multiply(self) -> Any:
+        """Return the scores."""
+        if self.space is None:
+            return self.scores_U @ self.V.T
+        return np.dot(self.scores_U, self.V.T, out=self.space[0])
+
+    @staticmethod
+    def make_space(objective: Objective, scores_U: Any) -> FloatArray | None:
+        """Return memory for scores and residual, which several points may share."""
+        # To allocate an array of the size of the scores takes longer than to compute the loss.
+        return np.empty((2, *objective.Y.shape)) if isinstance(scores_U, np.ndarray) else None
+
+    def mean_model(self, objective: Objective) -> MeanModel:
+        """Return the mean model of the objective at the scores."""
+        return MeanModel(objective, self.scores)
 
     def replace_factors(self, objective: Objective, U: FloatArray, V: FloatArray, space: Any = None) -> "Factors":
         """Return the same weights in factors U and V, where the columns of V must be orthogonal."""
-        return Factors(objective, U, V, self.scores_U @ (self.V.T @ V / np.sum(V**2, axis=0)), space)
+        return type(self)(objective, U, V, self.scores_U @ (self.V.T @ V / np.sum(V**2, axis=0)), space)
 
     @cached_property
     def _pulls(self) -> tuple[FloatArray, FloatArray]:
@@ -74,32 +101,78 @@ class Factors(SmoothedPoint):
         return float(loss + objective.ridge.weight * ridge + objective.nuclear.weight * nuclear)
 
 
-def split(W: FloatArray, negligible: float = 1e-3, most: int | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return balanced factors of W, with at most `most` columns; None is no limit.
+class FactorsInBlocks(Factors):
+    """Factors whose scores and residual are computed in blocks of rows and not kept.
 
-    Singular values below `negligible` times the largest one are left out.
+    Attributes
+    ----------
+    scores : LowRankMatrix (n_samples, n_labels)
+    residual : LinearOperator (n_samples, n_labels)
+        Each product computes the scores once more.
+    hessian : array (n_labels, n_labels) or (n_labels,)
+        Sum of the Hessians of the rows, or its diagonal.
     """
-    P, sigma, Q = leading_singular(W, most or min(W.shape))
-    return _scale_columns(P, sigma, Q, negligible)
 
+    def _multiply(self) -> LowRankMatrix:
+        return LowRankMatrix(self.scores_U, self.V)
 
-def balance(U: FloatArray, V: FloatArray, negligible: float = 1e-7) -> tuple[FloatArray, FloatArray]:
-    """Return factors of the same product with U'U = V'V = diag(sigma), without negligible sigma."""
-    Q, T = np.linalg.qr(V)
-    P, sigma, Ot = np.linalg.svd(U @ T.T, full_matrices=False)
-    return _scale_columns(P, sigma, Q @ Ot.T, negligible)
+    def _evaluate_loss(self, objective: Objective, out: Any) -> tuple[Terms, LinearOperator]:
+        terms = []
+        pull_U = np.empty(self.scores_U.shape)
+        pull_V = np.zeros(self.V.shape)
+        self.hessian: Any = 0.0
+        for rows, Y, weights in objective.row_blocks(of_factors=True):
+            F, R = np.empty((2, *Y.shape)) if self.space is None else self.space[:, : len(Y)]
+            np.dot(self.scores_U[rows], self.V.T, out=F)
+            R.fill(0.0)
+            terms.append(objective.loss.accumulate(Y, F, weights, 1.0, R))
+            pull_U[rows] = R @ self.V
+            pull_V += R.T @ self.scores_U[rows]
+            self.hessian = self.hessian + row_hessian(objective, Y, F, weights)
+        self._pulls = pull_U, pull_V
+        return sum_terms(terms), objective.residual_operator(self.scores)
 
+    @staticmethod
+    def make_space(objective: Objective, scores_U: Any) -> FloatArray:
+        """Return memory for the scores and the residual of a block."""
+        labels = next(objective.row_blocks(of_factors=True))[1]
+        return np.empty((2, *labels.shape))
 
-def _scale_columns(P: FloatArray, sigma: FloatArray, Q: FloatArray, negligible: float) -> tuple[FloatArray, FloatArray]:
-    """Return P and Q times the roots of the singular values that are not negligible."""
-    keep = sigma > negligible * sigma.max(initial=0.0)
-    root = np.sqrt(sigma[keep])
-    return P[:, keep] * root, Q[:, keep] * root
+    def mean_model(self, objective: Objective) -> MeanModel:
+        """Return the mean model of the objective, from the Hessians of the rows."""
+        return MeanModel(objective, None, self.hessian)
+
+    def smooth_gradient(self, objective: Objective) -> LinearOperator:
+        """Return the gradient of loss and ridge with respect to the weights: (n_columns, n_labels)."""
+        design = objective.design
+        weighted_U = objective.ridge.weight * self._weighted_U
+        return make_operator(
+            objective.shape,
+            lambda Q: design.adjoint(self.residual @ Q) + weighted_U @ (self.V.T @ Q),
+            lambda P: self.residual.T @ design.scores(P) + self.V @ (weighted_U.T @ P),
+        )
+
+    @classmethod
+    def minimise_mean_model(cls, objective: Objective, rank: int) -> tuple[FloatArray, FloatArray]:
+        """Return factors of the minimiser of the mean model at zero scores, in which all labels have one curvature.
+
+        The minimiser is a linear operator, of which the leading singular vectors are computed.
+        """
+        n_columns, n_labels = objective.shape
+        design = objective.design
+        zero = cls(objective, np.zeros((n_columns, 0)), np.zeros((n_labels, 0)), np.zeros((design.shape[0], 0)))
+        inverse = -zero.mean_model(objective).row_inverse()[:, None]
+        minimiser = make_operator(
+            objective.shape,
+            lambda Q: inverse * design.adjoint(zero.residual @ Q),
+            lambda P: zero.residual.T @ design.scores(inverse * P),
+        )
+        return split(minimiser, most=rank)
 
 
 def descend(
     objective: Objective, U: FloatArray, V: FloatArray, small: float, max_iter: int, memory_size: int,
-    note: Callable[[float], None], refresh_every: int = 5, negligible: float = 1e-5,
+    note: Callable[[float], None], refresh_every: int = 5, negligible: float = 1e-5, kind: type[Factors] = Factors,
 ) -> Factors:  # fmt: skip
     """Take quasi-Newton steps in the factors until neither slope nor progress exceeds `small` of the objective.
 
@@ -119,15 +192,16 @@ def descend(
         Number of steps after which columns that vanish are dropped.
     negligible : float, default=1e-5
         Columns vanish where their singular value is below this share of the largest one.
+    kind : subclass of Factors, default=Factors
+        Class of the points.
 
     Returns
     -------
     Factors
     """
     scores_U = objective.design.scores(U)
-    # To allocate an array of the size of the scores takes longer than to compute the loss.
-    space = np.empty((2, *objective.Y.shape)) if isinstance(scores_U, np.ndarray) else None
-    point = Factors(objective, U, V, scores_U, space)
+    space = kind.make_space(objective, scores_U)
+    point = kind(objective, U, V, scores_U, space)
     memory: Memory | None = None
     k = len(U)
     last = np.inf
@@ -136,14 +210,14 @@ def descend(
             memory = Memory((k + len(V), point.U.shape[1]), memory_size, joint=True)
         gradient = point.gradient(objective)
         memory.visit(np.vstack([point.U, point.V]), gradient)
-        seed = factor_blocks(objective, MeanModel(objective, point.scores), point.U, point.V, point.scores_U)
+        seed = factor_blocks(objective, point.mean_model(objective), point.U, point.V, point.scores_U)
         D, slope = memory.descent(gradient, seed)
         if max(-slope, last - point.value) <= small * point.value:
             break
         moved = _step(objective, point, D[:k], D[k:], slope)
         if moved is None:
             # The trials have overwritten the scores.
-            point = Factors(objective, point.U, point.V, point.scores_U, space)
+            point = kind(objective, point.U, point.V, point.scores_U, space)
             break
         last = point.value
         point = moved
@@ -160,7 +234,7 @@ def _step(objective: Objective, point: Factors, dU: FloatArray, dV: FloatArray, 
 
     def along(t: float) -> tuple[float, float, Factors]:
         moved = point.U + t * dU, point.V + t * dV, point.scores_U + t * scores_dU
-        at = Factors(objective, *moved, point.space)
+        at = type(point)(objective, *moved, point.space)
         return at.value, at.slope(objective, dU, dV, scores_dU), at
 
     return wolfe_step(along, point.value, slope)
@@ -175,7 +249,7 @@ def _drop_columns(objective: Objective, point: Factors, negligible: float) -> Fa
 
 
 def join_violations(
-    objective: Objective, U: FloatArray, V: FloatArray, gradient: FloatArray, mean_hessian: FloatArray,
+    objective: Objective, U: FloatArray, V: FloatArray, gradient: Any, mean_hessian: FloatArray,
     most: int | None = None, spare: float = 0.0,
 ) -> tuple[FloatArray, FloatArray] | None:  # fmt: skip
     """Return the factors with the directions in which the gradient exceeds the nuclear weight; None if there are none.
@@ -185,9 +259,10 @@ def join_violations(
     objective : Objective
     U : array (n_columns, rank)
     V : array (n_labels, rank)
-    gradient : array (n_columns, n_labels)
+    gradient : array or LinearOperator (n_columns, n_labels)
         Gradient of loss and ridge.
-    mean_hessian : array (n_labels, n_labels)
+    mean_hessian : array (n_labels, n_labels) or (n_labels,)
+        Mean Hessian of a row, or its diagonal.
     most : int, default=None
         Largest number of directions.
     spare : float, default=0.0
@@ -207,7 +282,7 @@ def join_violations(
         P, sigma, Q = P[:, needed], sigma[needed], Q[:, needed]
     if not len(sigma):
         return None
-    curvature = objective.design.gram_diagonal[:, None] * (np.trace(mean_hessian) / len(mean_hessian))
+    curvature = objective.design.gram_diagonal[:, None] * mean_curvature(mean_hessian)
     curvature = curvature + objective.ridge.weight * r
     size = np.sqrt((sigma - nuclear) / np.sum(P**2 * curvature, axis=0))
     U = np.hstack([U, -P * size])
@@ -236,6 +311,11 @@ class LowRank:
         Number of columns that the factors of very large weights start with, and that may join after a round.
     first_tol : float, default=1e-2
         Tolerance of a round while columns are missing.
+    in_blocks : bool, default=False
+        Whether scores are computed in blocks of rows, and the weights of the result are a
+        :class:`LowRankMatrix`. The solver then certifies no bound above 0. The proof of the coefficients has a gap.
+    memory_bytes : int, default=2**30
+        Largest size of the steps that are remembered, unless five steps need more.
 
     Examples
     --------
@@ -253,8 +333,13 @@ class LowRank:
     memory: int = 20
     first_rank: int = 20
     first_tol: float = 1e-2
+    in_blocks: bool = field(default=False, repr=False)
+    memory_bytes: int = field(default=2**30, repr=False)
 
-    def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
+    def solve(
+        self, objective: Objective, start: FloatArray | LowRankMatrix | None = None, tol: float = 1e-4,
+        max_iter: int = 1000,
+    ) -> SolverResult:  # fmt: skip
         """Minimise `objective`; return a :class:`SolverResult`."""
         if self.max_rank is not None:
             check_number("LowRank", "max_rank", self.max_rank, low=1, integer=True)
@@ -264,21 +349,20 @@ class LowRank:
         # Columns can join only below the largest rank. Otherwise the first round is the last one.
         small = 0.3 * tol if U.shape[1] == most else max(self.first_tol, 0.3 * tol)
         # With a limited rank no certificate ends the run, but a stationary point does.
-        smallest = 1e-14 if self.max_rank is None else 0.01 * tol
+        smallest = 1e-14 if self.max_rank is None and not self.in_blocks else 0.01 * tol
+        if self.in_blocks and U.shape[1] == most:
+            small = smallest
         while True:
             run.now = now = self._find_stationary_point(run, U, V, small)
             run.note(now.value)
-            W = now.U @ now.V.T
-            adjoint = objective.design.adjoint(now.residual)
-            run.certify(W, adjoint)
+            weights, gradient = self._certify(run, now)
             if run.is_finished():
                 break
             rank = now.U.shape[1]
             wanted = max(rank, self.first_rank)
             joined = None
             if rank < most:
-                gradient = adjoint + objective.ridge.gradient(W)
-                H = MeanModel(objective, now.scores).hessian
+                H = now.mean_model(objective).hessian
                 joined = join_violations(objective, now.U, now.V, gradient, H, min(most - rank, wanted))
             U, V = joined or (now.U, now.V)
             if joined is None and small <= smallest:
@@ -287,16 +371,41 @@ class LowRank:
             # Round to a smaller tolerance, unless many columns are missing.
             if U.shape[1] < rank + wanted:
                 small *= 0.1
-        is_local_optimum = run.stopped_by == "itself" and self.max_rank is not None
-        return run.result("The low-rank solver", W, run.gap() <= tol or is_local_optimum)
+        is_stationary = run.stopped_by == "itself"
+        converged = run.gap() <= tol or (is_stationary and self.max_rank is not None)
+        return run.result(
+            "The low-rank solver", weights, converged, WEAK_BOUND if is_stationary and self.in_blocks else None
+        )
 
-    def _first_factors(self, objective: Objective, start: Start, most: int) -> tuple[FloatArray, FloatArray]:
+    def count_steps(self, n_entries: int) -> int:
+        """Return the number of steps that are remembered for factors with `n_entries` entries."""
+        return min(self.memory, max(5, self.memory_bytes // (16 * max(n_entries, 1))))
+
+    def _certify(self, run: Run, now: Any) -> tuple[Any, Any]:
+        """Certify the current point, and return its weights and the gradient of loss and ridge there."""
+        objective = run.objective
+        if self.in_blocks:
+            # A good bound would take longer than a round.
+            run.keep_bound(0.0)
+            return LowRankMatrix(now.U, now.V), now.smooth_gradient(objective)
+        W = now.U @ now.V.T
+        adjoint = objective.design.adjoint(now.residual)
+        run.certify(W, adjoint)
+        return W, adjoint + objective.ridge.gradient(W)
+
+    def _first_factors(
+        self, objective: Objective, start: FloatArray | LowRankMatrix | None, most: int
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the factors of `start`, or by default of the minimiser of the mean model."""
-        rank = most
+        if isinstance(start, LowRankMatrix):
+            U, V = balance(*start, negligible=1e-3)
+            return U[:, :most], V[:, :most]
+        rank = min(most, self.max_rank or self.first_rank)
+        if start is None and self.in_blocks:
+            return FactorsInBlocks.minimise_mean_model(objective, rank)
         if start is None and min(objective.shape) > EXACT_BELOW:
-            start = model_start(objective, rounds=0)
-            rank = min(most, self.max_rank or self.first_rank)
-        return split(model_start(objective) if start is None else start, most=rank)
+            return split(model_start(objective, rounds=0), most=rank)
+        return split(model_start(objective) if start is None else start, most=most)
 
     def _find_stationary_point(self, run: Run, U: FloatArray, V: FloatArray, small: float) -> Factors:
         """Return the end of a round from these factors, or factors without columns if their value is lower.
@@ -304,9 +413,11 @@ class LowRank:
         The factors are balanced, so that their value is the value of the weights.
         """
         objective = run.objective
-        zero = Factors(objective, U[:, :0], V[:, :0], objective.design.scores(U[:, :0]))
+        kind = FactorsInBlocks if self.in_blocks else Factors
+        zero = kind(objective, U[:, :0], V[:, :0], objective.design.scores(U[:, :0]))
         if not U.shape[1]:
             return zero
-        end = descend(objective, U, V, small, run.max_iter - run.n_iter - 1, self.memory, run.note)
+        n_steps = self.count_steps(U.size + V.size)
+        end = descend(objective, U, V, small, run.max_iter - run.n_iter - 1, n_steps, run.note, kind=kind)
         best = end.replace_factors(objective, *balance(end.U, end.V))
         return zero if zero.value <= best.value else best

@@ -12,7 +12,7 @@ import numpy as np
 
 from rbrl._common.linalg import small_gram
 from rbrl._common.typing import FloatArray
-from rbrl.losses.base import LineValue
+from rbrl.losses.base import LineValue, Terms
 from rbrl.problem.objective import Objective, SmoothedNuclear
 
 
@@ -50,13 +50,7 @@ class SmoothedPoint:
         self.scores = scores
         self.ridge = ridge
         self.nuclear: Any = nuclear
-        data = objective.Y, scores, objective.sample_weight
-        if isinstance(out, np.ndarray):
-            out.fill(0.0)
-            self.loss = objective.loss.accumulate(*data, 1.0, out)
-            self.residual = out
-        else:
-            self.loss, self.residual = objective.loss.evaluate(*data)
+        self.loss, self.residual = self._evaluate_loss(objective, out)
         self.evaluations = objective.evaluations
         self.value = self.loss.value + ridge
         self.smooth_value = self.value
@@ -64,6 +58,15 @@ class SmoothedPoint:
             self.value += nuclear.exact
             nuclear.smooth(0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma)))
             self.smooth_value += nuclear.value
+
+    def _evaluate_loss(self, objective: Objective, out: Any) -> tuple[Terms, Any]:
+        """Return the terms of the loss, and the residual."""
+        data = objective.Y, self.scores, objective.sample_weight
+        if not isinstance(out, np.ndarray):
+            evaluated: tuple[Terms, Any] = objective.loss.evaluate(*data)
+            return evaluated
+        out.fill(0.0)
+        return objective.loss.accumulate(*data, 1.0, out), out
 
 
 class Iterate(SmoothedPoint):

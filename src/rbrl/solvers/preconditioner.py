@@ -17,7 +17,8 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dsygvd
 
 from rbrl._common.linalg import EXACT_BELOW, gram_eigh, small_gram
-from rbrl._common.typing import FloatArray
+from rbrl._common.typing import Array, FloatArray
+from rbrl.losses.weights import Weights
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Start
 from rbrl.solvers.lbfgs import InverseHessian
@@ -53,7 +54,13 @@ class PencilSolver:
         # LAPACK is called directly: the checks of SciPy's eigh take longer than solving a small problem.
         values, basis, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)
         if failed:
-            values, basis = eigh(A, rest, driver="gvd", check_finite=False)
+            try:
+                values, basis = eigh(A, rest, driver="gvd", check_finite=False)
+            except np.linalg.LinAlgError:
+                # Entries that differ by too many orders of magnitude. Their diagonals still scale a first guess.
+                diagonal = rest.diagonal()
+                values = A.diagonal() / diagonal
+                basis = np.diag(1.0 / np.sqrt(diagonal))
         curvatures = np.multiply.outer(first, np.maximum(values, 0.0)) + 1.0
         if varies:
             along = np.einsum("ij,ij->j", basis, B @ basis)
@@ -76,18 +83,22 @@ class MeanModel:
     ----------
     objective : Objective
     scores : array (n_samples, n_labels)
+    total : array (n_labels, n_labels) or (n_labels,), default=None
+        Sum over rows of the Hessian of the loss, or its diagonal, as :func:`row_hessian` computes it. None
+        means that it is computed from the scores.
 
     Attributes
     ----------
-    hessian : array (n_labels, n_labels)
-        Mean over rows of the Hessian of the loss.
+    hessian : array (n_labels, n_labels) or (n_labels,)
+        Mean over rows of the Hessian of the loss, or its diagonal.
     ridge : float or array (n_columns,)
         Second derivatives of the ridge, one for each column of the design.
     """
 
-    def __init__(self, objective: Objective, scores: FloatArray) -> None:
+    def __init__(self, objective: Objective, scores: FloatArray | None, total: FloatArray | None = None) -> None:
         Y = objective.Y
-        self.hessian = objective.loss.label_hessian(Y, scores, objective.sample_weight) / len(Y)
+        total = objective.loss.label_hessian(Y, scores, objective.sample_weight) if total is None else total
+        self.hessian = total / len(Y)
         self._gram = objective.design.gram_diagonal
         r = objective.ridge.row_weights
         self.ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
@@ -100,12 +111,24 @@ class MeanModel:
         diagonal: the first array is its diagonal in the order of the labels, and the eigenvectors
         are None.
         """
+        if self.hessian.ndim == 1:
+            return self.hessian, None
         diagonal = np.diag(self.hessian)
         coupled = np.abs(self.hessian).sum(axis=1) > diagonal
         # For thousands of labels the eigenvectors take longer than all steps.
         if len(diagonal) > EXACT_BELOW or not coupled.any():
             return diagonal, None
         return gram_eigh(self.hessian)
+
+    def project(self, V: FloatArray) -> FloatArray:
+        """Return V' H V with the mean Hessian H, for V (n_labels, rank)."""
+        return (V.T * self.hessian if self.hessian.ndim == 1 else V.T @ self.hessian) @ V
+
+    def row_inverse(self) -> FloatArray:
+        """Return the inverse Hessian with the mean curvature of all labels: one factor per column of the design."""
+        diagonal = self._gram * mean_curvature(self.hessian) + self.ridge
+        inverse: FloatArray = 1.0 / (diagonal + ROUNDING_SHARE * float(np.max(diagonal, initial=0.0)) + 1e-300)
+        return inverse
 
     def inverse_diagonal(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
         """Return a function that divides matrices (n_columns, n_labels) by the Hessian's diagonal.
@@ -143,6 +166,32 @@ class MeanModel:
             return np.ascontiguousarray(T) if basis is None else T @ basis.T
 
         return inverse
+
+
+def mean_curvature(hessian: FloatArray) -> float:
+    """Return the mean of the diagonal of a Hessian, which is given as a whole or by its diagonal."""
+    return float(np.mean(hessian if hessian.ndim == 1 else np.diag(hessian)))
+
+
+def row_hessian(objective: Objective, Y: Array, F: FloatArray, weights: Weights) -> FloatArray:
+    """Return the sum of the Hessians of the loss over some rows; the diagonal for more than `EXACT_BELOW` labels.
+
+    Parameters
+    ----------
+    objective : Objective
+    Y, F : arrays (n_rows, n_labels)
+        Labels and scores of the rows.
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+
+    Returns
+    -------
+    array (n_labels, n_labels) or (n_labels,)
+    """
+    if F.shape[1] <= EXACT_BELOW:
+        hessian: FloatArray = objective.loss.label_hessian(Y, F, weights)
+        return hessian
+    diagonal: FloatArray = objective.loss.hessian_diagonal(Y, F, weights).sum(axis=0)
+    return diagonal
 
 
 def model_start(objective: Objective, rounds: int = 10, settled: float = 0.0) -> FloatArray:
@@ -250,7 +299,7 @@ def factor_blocks(
     r = objective.ridge.row_weights
     nuclear = objective.nuclear.weight * np.eye(rank)
     curvatures, basis = model.curvatures
-    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, nuclear, model.ridge, V.T @ V)
+    solve_U = PencilSolver(objective.design.gram_diagonal, model.project(V), nuclear, model.ridge, V.T @ V)
     solve_V = PencilSolver(curvatures, scores_U.T @ scores_U, objective.ridge.weight * (U.T @ (r * U)) + nuclear)
 
     def inverse(G: FloatArray) -> FloatArray:

@@ -19,9 +19,10 @@ import numpy as np
 
 from rbrl._common.environment import block_size
 from rbrl._common.linalg import gram_eigh, singular_values, squares
+from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
-from rbrl.problem.design import RowDesign, extended_scores, last_row_times, scores
+from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
 from rbrl.problem.linear import drop_empty_columns
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import (
@@ -43,7 +44,7 @@ from rbrl.solvers.certificate import (
 # Quantities that bound the rounding errors of scores: the largest number of products in a score, and
 # a function that computes the norms of the columns of |X| |W|. For sparse rows, these norms give a
 # much smaller bound than the norms of the columns of X.
-Rounding = tuple[int, Callable[[], FloatArray]]
+Rounding = tuple[float, Callable[[], FloatArray] | None]
 # Largest relative rounding error of an objective in double precision. With a larger one, extended
 # precision is used.
 DOUBTFUL = 1e-10
@@ -138,12 +139,12 @@ def prove_linear(
         )
         square = float(r) * float(sum(squared_norms))
         value = here.loss.value + 0.5 * objective.ridge.weight * square
-        return _build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
+        return build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
         dual, R = DualPoint.at(objective, dual_scores)
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended_loss, design)
     G = np.zeros(W.shape)
-    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, X, G)
+    dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, lambda part, R: add_adjoint(X[part], R, G))
     # The penalties apply to the weight of the constant column, not to the intercept itself.
     norms = last_row_times(norms, constant)
     if constant != 1.0:
@@ -229,7 +230,7 @@ def prove_sums(
     for dual, G in duals:
         terms = objective, B, dual.loss, G, Blur(scales, dual.blur)
         bounds.append(_quick_bound(*terms, value) if has_quick_bound else lower_bound(*terms))
-    return _build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
+    return build_proof(objective, here, norms, W, value, sigma, max(bounds), extended_loss, rounding)
 
 
 def _quick_bound(
@@ -364,10 +365,10 @@ def _kernel_proof(
     rounding = None if K is None else (len(A), partial(_sum_sizes, K, A))
     extended_loss = None if K is None else compute_extended_loss
     value = here.loss.value + ridge * square + objective.nuclear.weight * float(sigma.sum())
-    return _build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
+    return build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
 
 
-def _build_proof(
+def build_proof(
     objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, value: float, sigma: FloatArray | None,
     bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
     pull: float | FloatArray = 0.0,
@@ -377,15 +378,10 @@ def _build_proof(
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
     """
-    n_terms, score_sizes = rounding or (len(W), None)
+    n_terms, score_sizes = rounding or (W.shape[0], None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
     sizes = here.sizes + pull
-    products = 0.0
-    step = max(1, block_size(W.size) // max(W.shape[1], 1))
-    for start in range(0, len(W), step):
-        part = slice(start, start + step)
-        products += float(norms[part] @ (np.abs(W[part]) @ sizes))
-    in_scores = unit * products
+    in_scores = unit * _sum_products(norms, W, sizes)
     if score_sizes is not None and in_scores > DOUBTFUL * value:
         in_scores = unit * float(score_sizes() @ sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
@@ -397,3 +393,15 @@ def _build_proof(
         # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
     return Proof(value, value + doubt, bound, sigma)
+
+
+def _sum_products(norms: FloatArray, W: Any, sizes: FloatArray) -> float:
+    """Return norms' |W| sizes for coefficients in any form; an upper bound on it for factors."""
+    if isinstance(W, LowRankMatrix):
+        return float((norms @ np.abs(W.left)) @ (np.abs(W.right).T @ sizes))
+    total = 0.0
+    step = max(1, block_size(W.shape[0] * W.shape[1]) // max(W.shape[1], 1))
+    for start in range(0, W.shape[0], step):
+        part = slice(start, start + step)
+        total += float(norms[part] @ (abs(W[part]) @ sizes))
+    return total

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.linalg import leading_singular
+from rbrl._common.low_rank import split
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import ROUNDING_GAP, Run, SolverResult, Start
-from rbrl.solvers.factored import descend, join_violations, split
+from rbrl.solvers.factored import descend, join_violations
 from rbrl.solvers.lbfgs import Memory
 from rbrl.solvers.line_search import Iterate, NewtonLineSearch
 from rbrl.solvers.newton import NewtonDirection

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.linalg import squares
+from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, issparse
 from rbrl._loops import COMPILED
 from rbrl.problem import LARGEST_DECOMPOSITION, KernelDesign, MatrixDesign, Objective, SpectralDesign
@@ -123,7 +124,7 @@ class Solution:
 
     Attributes
     ----------
-    coefficients : array (n_features, n_labels), or (n_samples, n_labels) for a kernel model
+    coefficients : array or LowRankMatrix (n_features, n_labels), or array (n_samples, n_labels) for a kernel model
     proof : Proof
         Objective and gap of the coefficients.
     result : SolverResult
@@ -145,7 +146,7 @@ class Solution:
     (True, True, ())
     """
 
-    coefficients: FloatArray
+    coefficients: Any
     proof: Proof
     result: SolverResult
     messages: tuple[str, ...] = ()
@@ -201,6 +202,8 @@ class Certifier:
         Type of the stored coefficients.
     evaluations : float, default=1.0
         Number of evaluations that a proof costs.
+    has_intercept : bool, default=False
+        Whether the last coefficients are the intercepts, which are stored as numbers beside the factors.
 
     Examples
     --------
@@ -218,9 +221,10 @@ class Certifier:
     ((2, 1), True)
     """
 
-    prove: Callable[[FloatArray, Any], Proof]
+    prove: Callable[[Any, Any], Proof]
     dtype: np.dtype[Any]
     evaluations: float = 1.0
+    has_intercept: bool = False
 
     def certify(self, objective: Objective, result: SolverResult) -> Solution:
         """Return the coefficients of a solver's result, with their proof.
@@ -232,6 +236,8 @@ class Certifier:
             It is changed: its weights become None if they can be computed from the coefficients.
         """
         design = objective.design
+        if isinstance(result.weights, LowRankMatrix):
+            return self._certify_factors(objective, result)
         coefficients = design.coefficients(result.weights, self.dtype)
         idle = ~objective.known
         if idle.any():
@@ -247,6 +253,28 @@ class Certifier:
             result.weights = None
         proof = self.prove(coefficients, duals)
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
+
+    def _certify_factors(self, objective: Objective, result: SolverResult) -> Solution:
+        """Return the coefficients of a result in factors, with their proof."""
+        left = objective.design.coefficients(result.weights.left, self.dtype)
+        right = result.weights.right.astype(self.dtype)
+        if not objective.known.all():
+            # A row of the Hessian without a diagonal entry is 0. Such a label has an optimum of 0.
+            diagonal = np.zeros(len(right))
+            for _, Y, weights in objective.row_blocks(of_factors=True):
+                diagonal += objective.loss.hessian_diagonal(Y, np.zeros(Y.shape), weights).sum(axis=0)
+            right[~objective.known & (diagonal == 0)] = 0.0
+        if self.has_intercept:
+            # The intercepts are rounded when they are stored. So they are a factor of their own.
+            right = np.column_stack([right, left[-1] @ right.T])
+            left = np.pad(left, ((0, 0), (0, 1)))
+            left[-1] = 0.0
+            left[-1, -1] = 1.0
+        coefficients = LowRankMatrix(left, right)
+        proof = self.prove(coefficients, result.scores)
+        # The scores of the rows are as large as the coefficients, and can be computed from them.
+        result = replace(result, weights=None, scores=None, evaluations=result.evaluations + self.evaluations)
+        return Solution(coefficients, proof, result)
 
 
 def solve_and_certify(

@@ -194,8 +194,8 @@ def _linear_model(graph: Graph, model: Any, X: Value) -> Value:
     if issparse(model.coef_) and n_bytes > LARGEST_GRAPH:
         raise ExportError(
             f"The sparse coef_ {model.coef_.shape} would be dense in an ONNX graph, which may have "
-            f"{LARGEST_GRAPH / 1e9:.3g} GB. Got {n_bytes / 1e9:.3g} GB; "
-            "use rbrl.save, or compress the model with form='factors'."
+            f"{LARGEST_GRAPH / 1e9:.3g} GB. Got {n_bytes / 1e9:.3g} GB; use rbrl.save, or compress the model with "
+            "form='factors'."
         )
     return graph("Gemm", X, as_dense(model.coef_).T, model.intercept_)
 

@@ -1,0 +1,1 @@
+"""Evidence on tens of thousands of labels, beside other programs."""
