@@ -466,7 +466,8 @@ class ConvexClassifier(MultiLabelClassifier):
         check_number(owner, "threshold", self.threshold, low=-np.inf, words=THRESHOLD_METRICS)
         if self.class_weight is not None:
             check_class_weight(owner, self.class_weight)
-        check_compress(self)
+        if self.compress is not None:
+            check_compress(self)
         check_kernel(self)
         solver_of(self)
 

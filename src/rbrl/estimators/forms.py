@@ -57,7 +57,7 @@ from rbrl.scales import (
 )
 from rbrl.solvers import Certifier, LowRank, Solution, Solver, solve_and_certify, solve_kernel
 from rbrl.solvers.factor_proof import prove_factors
-from rbrl.solvers.proof import Proof, prove_function, prove_linear
+from rbrl.solvers.proof import prove_function, prove_linear
 
 # Largest number of weights, or of scores, that a model of low rank computes as a dense array. The solver holds up to ten
 # arrays of this size, which are 1.3 GB. Larger models stay in factors.
@@ -177,10 +177,6 @@ class ModelForm(ABC):
         ----------
         constant : float
             Constant in the column of the intercept.
-
-        Returns
-        -------
-        Design
         """
         if self._last_design is None or self._last_design.constant != constant:
             # Two decompositions at a time may need too much memory.
@@ -206,10 +202,6 @@ class ModelForm(ABC):
         start : array or LowRankMatrix, or None
             First coefficients.
         max_iter : int
-
-        Returns
-        -------
-        Solution
         """
         objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
         weights: Any = start
@@ -236,10 +228,6 @@ class ModelForm(ABC):
         ridge : float
         design : Design, default=None
             Design of a solution; None means that of :meth:`design_at`.
-
-        Returns
-        -------
-        float
         """
         design = self.design_at(self.find_ridge(self.model)[1]) if design is None else design
         row_squares = None if design.whitened else squares(self.observed.astype(np.float64, copy=False), axis=1)
@@ -309,12 +297,12 @@ class LinearForm(ModelForm):
 
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier by the rows as they are, for coefficients as an array or as factors."""
-
-        def prove(W: Any, dual_scores: Any) -> Proof:
-            prove_weights = prove_factors if isinstance(W, LowRankMatrix) else prove_linear
-            return prove_weights(objective, self.observed, W, dual_scores)
-
-        return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
+        return Certifier(
+            partial(prove_linear, objective, self.observed),
+            self.X.dtype,
+            prove_factors=partial(prove_factors, objective, self.observed),
+            has_intercept=self.model.fit_intercept,
+        )
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
@@ -446,16 +434,7 @@ class FeatureMapForm(ModelForm):
 
 
 def form_of(model: Any) -> type[ModelForm]:
-    """Return the form of a classifier, by its parameters `kernel` and `approximation`.
-
-    Parameters
-    ----------
-    model : classifier
-
-    Returns
-    -------
-    subclass of ModelForm
-    """
+    """Return the form of a classifier, by its parameters `kernel` and `approximation`."""
     if isinstance(model.kernel, str) and model.kernel == "linear":
         return LinearForm
     return KernelForm if getattr(model, "approximation", None) is None else FeatureMapForm

@@ -27,6 +27,7 @@ from rbrl.estimators.base_learners import (
     make_linear_svm,
     to_liblinear_rows,
 )
+from rbrl.estimators.validation import check_training_data
 from rbrl.kernels import gram
 from rbrl.scales import WIDTHS, Width, kernel_width
 
@@ -74,7 +75,9 @@ class ReductionClassifier(MultiLabelClassifier):
         sample_weight : array (n_samples,), default=None
             Weights of the rows for the base learners. A row of weight 0 is ignored.
         """
-        return self._learn(X, y, sample_weight)
+        self._check_parameters()
+        self._fit(*check_training_data(self, X, y, sample_weight))
+        return self
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         """Drop rows of weight 0, set `X_fit_` and `gamma_`, and fit the base learners."""

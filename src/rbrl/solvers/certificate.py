@@ -313,8 +313,12 @@ class DualPoint:
         n_samples, n_labels = objective.Y.shape
         sums = np.zeros((3, n_labels))
         losses = []
-        for part, F, weights, loss, R in objective.evaluate_rows(scores_of):
-            reach = objective.loss.rounding_reach(objective.Y[part], F, weights)
+        of_factors = isinstance(scores_of, LowRankMatrix)
+        read_scores = scores_of.rows if isinstance(scores_of, LowRankMatrix) else scores_of
+        for part, Y, weights in objective.row_blocks(of_factors):
+            F = read_scores(part)
+            loss, R = objective.loss.evaluate(Y, F, weights)
+            reach = objective.loss.rounding_reach(Y, F, weights)
             sums += [squares(A) for A in (R, reach, F)]
             losses.append(loss)
             if visit is not None:

@@ -194,10 +194,6 @@ def descend(
         Columns vanish where their singular value is below this share of the largest one.
     kind : subclass of Factors, default=Factors
         Class of the points.
-
-    Returns
-    -------
-    Factors
     """
     scores_U = objective.design.scores(U)
     space = kind.make_space(objective, scores_U)
