@@ -35,6 +35,7 @@ from rbrl import (
     RBRLClassifier,
     RBRLClassifierCV,
     TunedThresholdClassifier,
+    compress,
     datasets,
     to_onnx,
 )
@@ -49,6 +50,7 @@ from rbrl.decision import (
     ZeroThreshold,
 )
 from rbrl.exceptions import ExportError
+from rbrl.interop import onnx
 from rbrl.interop.onnx import operators
 
 pytest.importorskip("onnx", reason="needs the extra onnx")
@@ -262,3 +264,16 @@ def test_real_data(name, data_home):
     for kernel in ("linear", "rbf"):
         model = RBRLClassifier(kernel=kernel).fit(train.X[:400], train.Y[:400])
         check_agreement(model, rows)
+
+
+@pytest.mark.parametrize("form", ["sparse", "factors"])
+def test_a_graph_of_a_compressed_model_has_its_scores(form, monkeypatch):
+    model = compress(RBRLClassifier(ridge=10, nuclear=30).fit(X, Y), X, Y, tol=0.2, form=form)
+    check_agreement(model)
+    assert ("coef_" in vars(model)) == (form == "sparse")
+    monkeypatch.setattr(onnx, "LARGEST_GRAPH", 100)
+    if form == "sparse":
+        with pytest.raises(ExportError, match=r"dense in an ONNX graph.*Got 4e-07 GB.*form='factors'"):
+            to_onnx(model)
+    else:
+        to_onnx(model)

@@ -1,7 +1,8 @@
 """cd tests; python -m judge --count 10000 --seed 0: judge many problems, and show what is wrong, by kind.
 
 With --ranking, the problems are those of Rank-SVM, Rank-SVMz and calibrated Rank-SVM. With --factors, they are linear
-models in factors, whose scores are computed in blocks of rows.
+models in factors, whose scores are computed in blocks of rows. With --compressed, they are linear models that are
+solved in groups of labels, or compressed.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from multiprocessing import Pool
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .problems import random_factors_problem, random_problem
+from .problems import random_compressed_problem, random_factors_problem, random_problem
 from .ranking import random_ranking_problem
 from .verdict import judge
 
@@ -40,6 +41,10 @@ def verdict_of_ranking(seed):
 
 def verdict_of_factors(seed):
     return judge(random_factors_problem(seed))
+
+
+def verdict_of_compressed(seed):
+    return judge(random_compressed_problem(seed))
 
 
 def table(found):
@@ -78,11 +83,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--ranking", action="store_true", help="problems of the ranking SVMs")
     parser.add_argument("--factors", action="store_true", help="problems of linear models in factors")
+    parser.add_argument("--compressed", action="store_true", help="problems of linear models in groups, or compressed")
     parser.add_argument("--entries", action="store_true", help="only problems with missing labels or weighted entries")
     options = parser.parse_args()
     started, found = time.perf_counter(), []
     seeds = (seed for seed in count(options.seed) if not options.entries or random_problem(seed).has_entries())
-    verdict_of = verdict_of_ranking if options.ranking else verdict_of_factors if options.factors else None
+    kinds = {
+        verdict_of_ranking: options.ranking, verdict_of_factors: options.factors, verdict_of_compressed: options.compressed
+    }  # fmt: skip
+    verdict_of = next((verdict_of for verdict_of, is_chosen in kinds.items() if is_chosen), None)
     for verdict in verdicts(islice(seeds, options.count), options.jobs, verdict_of):
         found.append(verdict)
         if verdict.wrong or options.count == 1:

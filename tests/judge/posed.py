@@ -217,6 +217,8 @@ def stored_weights(model, posed):
         coefficients = model.coef_
         if "feature_factors_" in vars(model):
             coefficients = model.label_factors_.astype(EXTENDED) @ model.feature_factors_.astype(EXTENDED).T
+        if sparse.issparse(coefficients):
+            coefficients = coefficients.toarray()
         parts = [coefficients, model.intercept_[:, None]] if model.fit_intercept else [coefficients]
         return np.hstack([part.astype(EXTENDED) for part in parts]).T
     return model.dual_coef_[posed.rows].astype(EXTENDED)

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from rbrl import BRLClassifier, RBRLClassifier
-from rbrl.estimators import CPNL, forms
+from rbrl import BRLClassifier, RBRLClassifier, compress
+from rbrl.estimators import CPNL, convex_problem, forms
 from rbrl.problem import objective
 from rbrl.solvers import certificate
 
@@ -124,6 +124,46 @@ def random_factors_problem(seed):
     problem.model.set_params(solver="low-rank", max_rank=int(rng.integers(1, 7)) if rng.random() < 0.5 else None)
     problem.model.set_params(max_iter=300)
     return FactorsProblem(**vars(problem) | {"seed": seed})
+
+
+class CompressedProblem(Problem):
+    """A linear model of independent labels in groups, or a model that is compressed during or after its fit."""
+
+    # An objective rises by at most this share. The gap is then above the tolerance, without a warning.
+    rise: float = 0.0
+    may_end_above_tol = True
+
+    def fit(self):
+        mode = self.seed % 4
+        self.rise = float(10.0 ** np.random.default_rng([self.seed, 4]).uniform(-4, 0))
+        n_bytes = 8 * (len(self.Y) + self.X.shape[1] + 1)
+        with patch.object(convex_problem, "LARGEST_GROUP", 2 * n_bytes):
+            if mode < 2:
+                self.model.set_params(compress=self.rise if mode else None)
+                return super().fit()
+            model = super().fit()
+        form = "sparse" if mode == 2 else "factors"
+        try:
+            return compress(model, self.X, self.Y, self.weights, tol=self.rise, form=form)
+        except ValueError as error:
+            if "no factors that are smaller" in str(error):
+                return model
+            raise
+
+
+def random_compressed_problem(seed):
+    """The linear problem of that number; every second one has independent labels, which are solved in groups."""
+    linear = [kind for kind in KINDS if kind not in (*KERNELS, "blocks")]
+    for number in range(seed * 100, (seed + 1) * 100):
+        problem = random_problem(number)
+        if problem.kind == linear[seed // 4 % len(linear)] and not isinstance(problem.model, CPNL):
+            break
+    problem.earlier_ridge = None
+    if seed % 4 == 0 or seed % 8 > 4:
+        problem.model.set_params(nuclear=0, solver="auto")
+        if isinstance(problem.model, RBRLClassifier):
+            problem.model.set_params(ranking=0)
+    return CompressedProblem(**vars(problem) | {"seed": seed})
 
 
 PENALTIES = ("ridge", "ranking", "nuclear", "positive", "negative")

@@ -5,7 +5,7 @@ The importance of the weight :math:`w` of feature j is :math:`|w| \sqrt{|x_j|^2 
 on the rise of squared hinges and ridge if only this weight becomes 0. Other weights are not fitted again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -31,12 +31,13 @@ FORMS = ("sparse", "factors")
 SAME_OBJECTIVE = 1e-6
 # The search for a threshold ends at a rise of at least this share of the largest permitted rise.
 CLOSE_ENOUGH = 0.9
-# Largest number of thresholds that are tried after the first one with a permitted rise.
-MAX_TRIALS = 4
+# Number of thresholds that are tried, unless none of them has a permitted rise.
+MAX_TRIALS = 6
 # Number of columns of the first factors that are tried.
 FIRST_RANK = 16
-# Number of thresholds in each octave of importance.
+# Number of thresholds in each octave of importance, and the largest octave. Numbers in single precision have fewer.
 BINS_PER_OCTAVE = 16
+LARGEST_OCTAVE = 150
 
 
 def compress(
@@ -185,24 +186,28 @@ class Compression:
         """Return the weights above the largest importance that is found to be permitted, as a CSR matrix."""
         scales = np.sqrt(squares(self.X.astype(np.float64, copy=False)) + self.objective.ridge.weight)
         ranked = RankedWeights(W, scales)
-        target = self.tol * value
         best = ranked.keep(0.0)
+        # Predicted rises: the largest one that was permitted, the next one, and the smallest one that was not.
+        low, target, high = 0.0, self.tol * value, np.inf
         n_trials = 0
-        while target > 0 and n_trials < MAX_TRIALS:
+        while n_trials < MAX_TRIALS or not low:
             threshold = ranked.find_threshold(target)
             if threshold == 0:
                 break
             candidate = ranked.keep(threshold)
             rise = max(self.value(candidate) / value - 1, 0.0)
+            n_trials += 1
             if rise <= self.tol:
-                if candidate.nnz <= best.nnz:
-                    best = candidate
+                low = target
+                best = candidate
                 if rise >= CLOSE_ENOUGH * self.tol:
                     break
-                n_trials += 1
+            else:
+                high = target
             # The rise is nearly proportional to its prediction. A small surplus keeps it permitted.
-            factor = (0.5 + 0.5 * CLOSE_ENOUGH) * self.tol / max(rise, 1e-3 * self.tol)
-            target *= factor if rise <= self.tol else min(factor, 0.5)
+            target *= (0.5 + 0.5 * CLOSE_ENOUGH) * self.tol / max(rise, 1e-3 * self.tol)
+            if not low < target < high:
+                target = np.sqrt(low * high) if low else 0.5 * high
         return best
 
     def _truncate(self, W: Any, value: float) -> LowRankMatrix:
@@ -228,7 +233,7 @@ class Compression:
 
 
 class RankedWeights:
-    """Weights in single precision, without zeros, with the importance of each.
+    """Weights with a histogram of their importance. They are read in blocks of rows, and not copied.
 
     Parameters
     ----------
@@ -249,31 +254,44 @@ class RankedWeights:
     """
 
     def __init__(self, W: Any, scales: FloatArray) -> None:
-        step = max(1, block_size(W.shape[0] * W.shape[1]) // max(W.shape[1], 1))
-        starts = range(0, W.shape[0], step)
-        blocks = (sparse.csr_array(W[start : start + step].astype(np.float32)) for start in starts)
-        self.weights = sparse.vstack(list(blocks), format="csr")
+        self._weights = W
         # Intercepts are always kept.
-        scales = np.append(scales, np.full(W.shape[0] - len(scales), np.inf)).astype(np.float32)
-        self._importance = np.abs(self.weights.data) * np.repeat(scales, np.diff(self.weights.indptr))
-        sizes = self._importance[np.isfinite(self._importance) & (self._importance > 0)]
-        bins = np.floor(BINS_PER_OCTAVE * np.log2(sizes)).astype(np.int32)
-        self._first_bin = int(bins.min(initial=0))
+        self._scales = np.append(scales, np.full(W.shape[0] - len(scales), np.inf))
+        sums = np.zeros(2 * LARGEST_OCTAVE * BINS_PER_OCTAVE)
+        for _, sizes in self._blocks():
+            sizes = sizes[np.isfinite(sizes)]
+            octaves = np.clip(np.log2(sizes), -LARGEST_OCTAVE, np.nextafter(LARGEST_OCTAVE, 0))
+            bins = (BINS_PER_OCTAVE * (octaves + LARGEST_OCTAVE)).astype(np.int64)
+            sums += np.bincount(bins, weights=sizes**2, minlength=len(sums))
         # Half of the squared importance of the weights up to each bin.
-        squared = sizes.astype(np.float64) ** 2
-        self._rises = 0.5 * np.cumsum(np.bincount(bins - self._first_bin, weights=squared))
+        self._rises = 0.5 * np.cumsum(sums)
 
     def find_threshold(self, rise: float) -> float:
         """Return the largest importance below which weights are predicted to raise the objective by at most `rise`."""
         n_removed = int(np.searchsorted(self._rises, rise, side="right"))
-        return float(2.0 ** ((self._first_bin + n_removed) / BINS_PER_OCTAVE)) if n_removed else 0.0
+        if n_removed == 0 or self._rises[n_removed - 1] == 0:
+            return 0.0
+        return float(2.0 ** (n_removed / BINS_PER_OCTAVE - LARGEST_OCTAVE))
 
     def keep(self, threshold: float) -> Any:
-        """Return the weights whose importance is at least a threshold, as a new CSR matrix."""
-        W = self.weights
-        is_kept = self._importance >= threshold
-        ends = np.append(0, np.cumsum(is_kept, dtype=np.int64))[W.indptr].astype(W.indptr.dtype)
-        return sparse.csr_array((W.data[is_kept], W.indices[is_kept], ends), shape=W.shape)
+        """Return the weights whose importance is at least a threshold, as a new CSR matrix in single precision."""
+        blocks = []
+        for block, sizes in self._blocks():
+            is_kept = sizes >= threshold
+            ends = np.append(0, np.cumsum(is_kept))[block.indptr]
+            values = block.data[is_kept].astype(np.float32)
+            blocks.append(sparse.csr_array((values, block.indices[is_kept], ends), shape=block.shape))
+        return sparse.vstack(blocks, format="csr")
+
+    def _blocks(self) -> Iterator[tuple[Any, FloatArray]]:
+        """Yield blocks of rows as CSR matrices without zeros, with the importance of every stored weight."""
+        W = self._weights
+        step = max(1, block_size(W.shape[0] * W.shape[1]) // max(W.shape[1], 1))
+        for start in range(0, W.shape[0], step):
+            block = sparse.csr_array(W[start : start + step])
+            block.eliminate_zeros()
+            scales = np.repeat(self._scales[start : start + step], np.diff(block.indptr))
+            yield block, np.abs(block.data) * scales
 
 
 def _join_factors(

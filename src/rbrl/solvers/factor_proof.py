@@ -34,7 +34,7 @@ from rbrl._loops import rows
 from rbrl.problem.design import add_adjoint, last_row_times, scores
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import PRODUCT_ROUNDING, DualPoint, best_theta, loss_bound, measure_pull
-from rbrl.solvers.proof import Proof, build_proof
+from rbrl.solvers.proof import Proof, build_proof, compute_extended_scores, sum_sizes
 
 
 def prove_factors(objective: Objective, X: Matrix, W: LowRankMatrix, dual_scores: LowRankMatrix) -> Proof:
@@ -93,19 +93,19 @@ def prove_value(objective: Objective, X: Matrix, W: Any, lower: float) -> Proof:
     # The penalties apply to the weight of the constant column, not to the intercept itself.
     scales = np.ones((W.shape[0], 1))
     scales[X.shape[1] :] = 1 / objective.design.constant
-    score_sizes = None
-    extended_loss = None
     doubt = 0.0
     if is_factored:
         B = LowRankMatrix(scales * W.left, W.right)
         square = float(np.sum((B.left.T @ B.left) * (B.right.T @ B.right)))
         doubt = _bound_penalty_rounding(objective, B)
         score_sizes = partial(_sum_factor_sizes, objective, X, W)
-        extended_loss = partial(_extended_loss, objective, X, W)
+        extended_loss = partial(_extended_factor_loss, objective, X, W)
         sigma = B.singular_values() if objective.nuclear.weight else None
     else:
         B = W.multiply(scales).tocsr() if issparse(W) else scales * W
         square = float(B.data @ B.data if issparse(B) else np.vdot(B, B))
+        score_sizes = partial(sum_sizes, X, W)
+        extended_loss = partial(_extended_loss, objective, X, W)
         sigma = singular_values(as_dense(B)) if objective.nuclear.weight else None
     value = here.loss.value + 0.5 * objective.ridge.weight * float(objective.ridge.row_weights) * square
     if sigma is not None:
@@ -131,7 +131,12 @@ def _sum_factor_sizes(objective: Objective, X: Matrix, W: LowRankMatrix) -> Floa
     return np.sqrt(sums)
 
 
-def _extended_loss(objective: Objective, X: Matrix, W: LowRankMatrix) -> float:
+def _extended_loss(objective: Objective, X: Matrix, W: Any) -> float:
+    """Return the loss of coefficients as an array or a sparse matrix, from scores in extended precision."""
+    return objective.loss.value(np.asarray(objective.Y), compute_extended_scores(X, W), objective.sample_weight)
+
+
+def _extended_factor_loss(objective: Objective, X: Matrix, W: LowRankMatrix) -> float:
     """Return the loss of coefficients in factors, from scores in extended precision."""
     left, right = (factor.astype(np.longdouble) for factor in W)
     m = X.shape[1]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.environment import block_size
+from rbrl._common.frames import as_dense
 from rbrl._common.linalg import gram_eigh, singular_values, squares
 from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
@@ -118,11 +119,11 @@ def prove_linear(
     norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
     rounding = None
     if issparse(X):
-        rounding = intercept + int(np.diff(X.indptr).max(initial=0)), partial(_sum_sizes, X, W)
+        rounding = intercept + int(np.diff(X.indptr).max(initial=0)), partial(sum_sizes, X, W)
 
     def extended_loss() -> float:
         """Return the loss of the coefficients, from scores in extended precision."""
-        return objective.loss.value(np.asarray(objective.Y), _extended_scores(X, W), objective.sample_weight)
+        return objective.loss.value(np.asarray(objective.Y), compute_extended_scores(X, W), objective.sample_weight)
 
     constant = objective.design.constant
     if only_ridge:
@@ -161,25 +162,25 @@ def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
     return kept, W[np.append(present, np.arange(m, len(W)))]
 
 
-def _sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
+def sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
     """Return the norms of the columns of |X| |W|, computed in blocks of labels and rows."""
     sums = np.zeros(W.shape[1])
-    for labels in label_blocks(len(W), W.shape[1]):
-        sizes = np.abs(W[:, labels])
+    for labels in label_blocks(*W.shape):
+        sizes = np.abs(as_dense(W[:, labels]))
         step = max(1, block_size(X.shape[0] * W.shape[1]) // sizes.shape[1])
         for start in range(0, X.shape[0], step):
             sums[labels] += squares(scores(abs(X[start : start + step]), sizes))
     return np.sqrt(sums)
 
 
-def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
-    """Compute the scores of coefficients W in extended precision, in blocks of rows and labels."""
+def compute_extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
+    """Compute the scores of coefficients, an array or a sparse matrix, in extended precision and in blocks."""
     step = max(1, BLOCK_ENTRIES // (X.shape[1] + 1))
     F = np.empty((X.shape[0], W.shape[1]))
     for start in range(0, X.shape[0], step):
         rows = X[start : start + step]
-        for labels in label_blocks(len(W), W.shape[1]):
-            F[start : start + step, labels] = extended_scores(rows, W[:, labels])
+        for labels in label_blocks(*W.shape):
+            F[start : start + step, labels] = extended_scores(rows, as_dense(W[:, labels]))
     return F
 
 
@@ -341,12 +342,12 @@ def _kernel_proof(
 
     def compute_extended_loss() -> float:
         """Return the loss in extended precision, plus the change of the ridge in extended precision."""
-        G = _extended_scores(K, A)
+        G = compute_extended_scores(K, A)
         change = ridge * (max(float(np.vdot(A, G)), 0.0) - square)
         return objective.loss.value(objective.Y, G, objective.sample_weight) + change
 
     pull = ridge * np.sqrt(squares(A))
-    rounding = None if K is None else (len(A), partial(_sum_sizes, K, A))
+    rounding = None if K is None else (len(A), partial(sum_sizes, K, A))
     extended_loss = None if K is None else compute_extended_loss
     value = here.loss.value + ridge * square + objective.nuclear.weight * float(sigma.sum())
     return build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
