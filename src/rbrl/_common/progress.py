@@ -129,6 +129,8 @@ class Live(Display):
 def display_for(verbose: bool = True, stream: TextIO | None = None, patience: float = 0.0) -> Display:
     """Return a live view if `stream` is a terminal, else lines if `verbose`, else a silent display.
 
+    The caller must close it.
+
     Parameters
     ----------
     verbose : bool, default=True

@@ -247,7 +247,10 @@ def _find_model_labels(
 
 
 def find_ignored_columns(names: Sequence[str], options: ReadOptions) -> set[int]:
-    """Return the positions of columns to skip: named by the options, or skipped by the model."""
+    """Return the positions of columns to skip: named by the options, or skipped by the model.
+
+    It raises DataFormatError if the options name a column that is not among `names`.
+    """
     for name in options.ignore:
         if name not in names:
             raise format_error(

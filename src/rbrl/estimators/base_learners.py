@@ -144,6 +144,8 @@ class _SquaredHinge:
 
     The intercept is the last entry of v = (w, b). The Hessian is at least the identity. Therefore the
     distance from v to the solution is at most the norm of the gradient at v.
+
+    y (n_samples,) is in {-1, +1}, and the weights c are None for ones. X and y are not copied.
     """
 
     def __init__(self, X: Matrix, y: FloatArray, weights: FloatArray | None, C: float) -> None:

@@ -340,6 +340,7 @@ def _build_value(value: Any, folder: str | Path) -> Any:
 
 
 def _find_file(place: str, folder: str | Path) -> Path:
+    """Return the full path of a file, whose place is relative to the folder; raise PlanError if there is none."""
     path = Path(folder, place).resolve()
     if not path.is_file():
         raise PlanError(f"the file {place!r} does not exist; its full path would be {str(path)!r}.")

@@ -225,7 +225,7 @@ def _read_schema(archive: bytes) -> Any:
 
 
 def _replace_schema(archive: bytes, schema: Any) -> bytes:
-    """Return a copy of an archive with another schema."""
+    """Return a copy of an archive with another schema, which is the object that JSON text stands for."""
     changed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(changed, "w") as copy:
         for name in entries.namelist():

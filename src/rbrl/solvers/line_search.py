@@ -60,7 +60,11 @@ class SmoothedPoint:
             self.smooth_value += nuclear.value
 
     def _evaluate_loss(self, objective: Objective, out: Any) -> tuple[Terms, Any]:
-        """Return the terms of the loss, and the residual."""
+        """Return the terms of the loss at the scores, and the residual, its gradient.
+
+        The residual is written to `out` if it is an array. Points in factors compute it in another
+        form; see :mod:`rbrl.solvers.factored`.
+        """
         data = objective.Y, self.scores, objective.sample_weight
         if not isinstance(out, np.ndarray):
             evaluated: tuple[Terms, Any] = objective.loss.evaluate(*data)

@@ -143,7 +143,7 @@ Shift = Callable[[Graph, Any, Value, int], Value]
 
 
 def transform(graph: Graph, step: Any, X: Value) -> Value:
-    """Add the rows after a fitted transformer.
+    """Add the nodes of a fitted transformer, and return their result: the transformed rows.
 
     The transformer is a pipeline, a selector of columns, "passthrough", or one of `TRANSFORMS`. Others raise
     ExportError.
@@ -167,25 +167,25 @@ def transform(graph: Graph, step: Any, X: Value) -> Value:
 
 
 def _standard(graph: Graph, step: StandardScaler, X: Value) -> Value:
-    """Add the rows after a fitted StandardScaler."""
+    """Add the nodes of a fitted StandardScaler, and return their result: the transformed rows."""
     X = X if step.mean_ is None or not step.with_mean else graph("Sub", X, step.mean_)
     return X if step.scale_ is None else graph("Div", X, step.scale_)
 
 
 def _min_max(graph: Graph, step: MinMaxScaler, X: Value) -> Value:
-    """Add the rows after a fitted MinMaxScaler."""
+    """Add the nodes of a fitted MinMaxScaler, and return their result: the transformed rows."""
     X = graph("Add", graph("Mul", X, step.scale_), step.min_)
     return graph("Clip", X, *map(float, step.feature_range)) if step.clip else X
 
 
 def _max_abs(graph: Graph, step: MaxAbsScaler, X: Value) -> Value:
-    """Add the rows after a fitted MaxAbsScaler."""
+    """Add the nodes of a fitted MaxAbsScaler, and return their result: the transformed rows."""
     X = graph("Div", X, step.scale_)
     return graph("Clip", X, -1.0, 1.0) if getattr(step, "clip", False) else X
 
 
 def _robust(graph: Graph, step: RobustScaler, X: Value) -> Value:
-    """Add the rows after a fitted RobustScaler."""
+    """Add the nodes of a fitted RobustScaler, and return their result: the transformed rows."""
     X = graph("Sub", X, step.center_) if step.with_centering else X
     return graph("Div", X, step.scale_) if step.with_scaling else X
 
@@ -202,7 +202,7 @@ def _normalize(graph: Graph, norm: str, X: Value) -> Value:
 
 
 def _principal(graph: Graph, step: PCA, X: Value) -> Value:
-    """Add the rows after a fitted PCA."""
+    """Add the nodes of a fitted PCA, and return their result: the transformed rows."""
     X = graph("MatMul", graph("Sub", X, step.mean_), step.components_.T)
     if not step.whiten:
         return X
@@ -211,7 +211,7 @@ def _principal(graph: Graph, step: PCA, X: Value) -> Value:
 
 
 def _tf_idf(graph: Graph, step: TfidfTransformer, X: Value) -> Value:
-    """Add the rows after a fitted TfidfTransformer."""
+    """Add the nodes of a fitted TfidfTransformer, and return their result: the transformed rows."""
     if step.sublinear_tf:
         # The logarithm is computed for all entries and used for positive ones; zeros are replaced by 1 before.
         is_zero = graph("Equal", X, 0.0)
