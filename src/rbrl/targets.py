@@ -124,7 +124,7 @@ def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_
 
 
 def _check_names(names: Iterable[object]) -> list[str]:
-    """Return names as text; refuse a single text, and names that are not distinct."""
+    """Return names as a list of text; refuse a single text, and names that are not distinct."""
     if isinstance(names, str):
         raise InvalidLabelsError(f"label_names must be a sequence of names. Got the text {names!r}.")
     texts = [str(name) for name in names]
@@ -140,7 +140,11 @@ def _abbreviate(names: Sequence[str]) -> str:
 
 
 def _label_sets(y: Any) -> list[Any] | None:
-    """Return the rows of label sets, or None if y is another form of labels."""
+    """Return the rows of label sets, or None if y is another form of labels.
+
+    It raises InvalidLabelsError for lists of numbers that are neither a matrix nor sets. The labels
+    themselves are not checked.
+    """
     rows = y if isinstance(y, list | tuple) else _rows_of_column(y)
     if rows is None:
         return None
@@ -159,7 +163,7 @@ def _label_sets(y: Any) -> list[Any] | None:
 
 
 def _rows_of_column(y: Any) -> list[Any] | None:
-    """Return the elements of a series or 1-D array of objects, or else None."""
+    """Return the elements of a series or 1-D array of objects as a list, or else None."""
     if len(getattr(y, "shape", ())) != 1 or getattr(y, "dtype", None) is None:
         return None
     if isinstance(y.dtype, np.dtype):
@@ -168,7 +172,11 @@ def _rows_of_column(y: Any) -> list[Any] | None:
 
 
 def _binarise(rows: list[Any], given: list[str] | None) -> tuple[Any, list[str]]:
-    """Return a CSR matrix of 0/1 and the names of its columns: the given names, or all sorted labels."""
+    """Return an int64 CSR matrix of 0/1 and the names of its columns: given names, or all sorted labels.
+
+    It raises InvalidLabelsError for a row that is no list or set, for labels without a given name,
+    and if there is no label at all.
+    """
     for i, row in enumerate(rows):
         if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(is_missing, row)):
             raise InvalidLabelsError(
@@ -200,7 +208,7 @@ def _binarise(rows: list[Any], given: list[str] | None) -> tuple[Any, list[str]]
 
 
 def encode_matrix(Y: Array) -> Array:
-    """Return a dense label matrix of 0/1 or -1/+1 as int8 in {-1, 0, +1}, with 0 for NaN.
+    """Return a dense label matrix of 0/1 or -1/+1 as a new int8 array in {-1, 0, +1}, 0 for NaN.
 
     Examples
     --------
@@ -293,10 +301,6 @@ class SignedTargets:
         ----------
         y : array, sparse matrix, data frame, series or list
             A 1-D target, or a label matrix of 0/1 or -1/+1, with NaN, None, NA or a masked entry for a missing label.
-
-        Returns
-        -------
-        self
         """
         y, dtype, self.sparse_container = label_values(y)
         missing = missing_entries(y)
@@ -380,10 +384,6 @@ class SignedTargets:
         y : array, sparse matrix, data frame, series or list
         keep_sparse : bool, default=False
             Whether a sparse label matrix becomes :class:`SparseLabels` instead of a dense array.
-
-        Returns
-        -------
-        array or SparseLabels
         """
         y = label_values(y).values
         if not self.is_matrix:
@@ -397,7 +397,10 @@ class SignedTargets:
         return labels if keep_sparse else np.asarray(labels)
 
     def encode_batch(self, y: Any) -> IntArray:
-        """Return signed labels of further rows, which must be coded as those of `fit`."""
+        """Return signed labels of further rows, which must be coded as those of `fit`.
+
+        The arguments and the dense result are those of :meth:`encode`. The coding of `fit` is kept.
+        """
         if not self.is_matrix:
             unknown = np.setdiff1d(np.ravel(y), self.classes_)
             if len(unknown):
@@ -418,8 +421,9 @@ class SignedTargets:
     def decode(self, relevant: BoolArray, scores: FloatArray) -> Any:
         """Return predictions in the coding of `fit`, from the mask of relevant labels and the scores.
 
-        The prediction for three or more classes is the class with the largest score. The result is
-        sparse if the labels of `fit` were sparse.
+        Both have the shape (n_rows, n_columns). The prediction for three or more classes is the
+        class with the largest score, and the mask is ignored. The result is sparse if the labels of
+        `fit` were sparse.
         """
         if self.kind == "multiclass":
             return self.classes_[scores.argmax(axis=1)]

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import rbrl
 from rbrl.estimators import MLkNN, ml_knn
-from rbrl.estimators.ml_knn import NeighbourSearch
+from rbrl.estimators.neighbours import NeighbourSearch
 
 
 def defined_numbers(x, X):

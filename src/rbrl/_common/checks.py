@@ -25,7 +25,10 @@ Check: TypeAlias = Callable[[str, Any], Any]
 
 
 def _require(condition: object, subject: str, rule: str, value: T, error: type[Exception] = PlanError) -> T:
-    """Return `value` if the condition holds; raise an error that states the rule otherwise."""
+    """Return `value` if the condition holds; raise `error` with the rule otherwise.
+
+    `subject` opens the sentence, such as "The tol parameter of X", and `rule` follows "must".
+    """
     if not condition:
         raise error(f"{subject} must {rule}. Got {value!r} instead.")
     return value
@@ -39,9 +42,7 @@ INNER_PACKAGES = ("rbrl", "sklearn", "contextlib", "joblib")
 def users_level() -> int:
     """Return the `stacklevel` with which a warning of the calling function points at the user's line.
 
-    Returns
-    -------
-    int
+    Call it in the function that calls `warnings.warn`, since it counts the frames from its caller on.
 
     Examples
     --------
@@ -77,10 +78,6 @@ def check_number(
     words : tuple of str or None
         Values that are allowed instead of a number.
 
-    Returns
-    -------
-    number or word
-
     Examples
     --------
     >>> check_number("APG", "max_iter", 0, low=1, integer=True)
@@ -108,10 +105,6 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
         Class and name of the parameter.
     value : object
     choices : collection
-
-    Returns
-    -------
-    object
 
     Examples
     --------
@@ -169,10 +162,6 @@ def hint(value: object, allowed: Iterable[object]) -> str:
     value : object
         Value that the user gave.
     allowed : iterable
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -238,10 +227,6 @@ def check_with(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
         Check of the value; see :data:`Check`.
     **options : object
         Keyword arguments of the check.
-
-    Returns
-    -------
-    dict
     """
     return {"check": partial(check, **options)}
 
@@ -272,10 +257,6 @@ def check_values(where: str, table: Any, checks: Mapping[str, Check], required: 
     checks : mapping of str to callable
     required : iterable of str
 
-    Returns
-    -------
-    dict
-
     Examples
     --------
     >>> check_values("splits", {"stratified": True}, {"stratified": check_flag})
@@ -298,10 +279,6 @@ def read_as(where: str, table: Any, cls: type[T]) -> T:
     table : object
     cls : type
         Dataclass whose fields declare checks.
-
-    Returns
-    -------
-    object
     """
     return cls(**check_values(where, table, field_checks(cls)))
 
@@ -320,10 +297,6 @@ def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
         Place of the value in the plan, for messages.
     value : object
     allowed : iterable of str
-
-    Returns
-    -------
-    str
     """
     if not isinstance(value, str) or value not in allowed:
         raise PlanError(f"{where} = {value!r} is not allowed.{hint(value, allowed)}")
@@ -339,10 +312,6 @@ def check_whole(where: str, value: Any, at_least: int) -> int:
         Place of the value in the plan, for messages.
     value : object
     at_least : int
-
-    Returns
-    -------
-    int
     """
     ok = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
     return _require(ok, where, f"be a whole number >= {at_least}", value)

@@ -26,10 +26,6 @@ def escape_formula(cell: Any) -> Any:
     cell : object
         Cell of the table. Only text that is not a number is changed.
 
-    Returns
-    -------
-    object
-
     Examples
     --------
     >>> from rbrl._common.texts import escape_formula
@@ -42,14 +38,6 @@ def escape_formula(cell: Any) -> Any:
 
 def is_number(text: str) -> bool:
     """Tell whether `float` can read a text.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -74,10 +62,6 @@ def check_joined_texts(y: Any) -> None:
     A few rows do not show this. The function warns if only some texts have the separator and none of
     them occurs in two rows, as the name of a class would. Decimal numbers and texts that repeat a part
     are never taken for joined labels.
-
-    Parameters
-    ----------
-    y : series, array or list of texts, or another target, which is accepted
 
     Warns
     -----
@@ -117,7 +101,10 @@ names of classes, replace the ',' in them.
 
 
 def _texts(y: Any) -> list[str]:
-    """Return the texts of a target in which every row is a text; return an empty list for other targets."""
+    """Return the texts of a target in which every row is a text, in order.
+
+    The list is empty for other targets, and for a target without rows.
+    """
     if isinstance(y, list | tuple):
         values = list(y)
     else:
@@ -136,14 +123,21 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _are_names(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
-    """Tell whether texts with a separator are decimal numbers or repeat a part, which joined labels never do."""
+    """Tell whether texts with a separator are decimal numbers or repeat a part.
+
+    Joined labels never do. `parts` has the parts of every text, and `joined` the texts that have
+    more than one part.
+    """
     if all(re.fullmatch(r"[+-]?\d+,\d+", text.strip()) for text in joined):
         return True
     return any(len(set(parts[text])) < len(parts[text]) for text in joined)
 
 
 def _are_label_lists(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
-    """Tell whether most texts with a separator have a part after the first that also begins another text."""
+    """Tell whether most texts with a separator have a later part that also begins another text.
+
+    The arguments are those of :func:`_are_names`.
+    """
     first = {own[0] for own in parts.values() if own}
     return 2 * sum(not first.isdisjoint(parts[text][1:]) for text in joined) > len(joined)
 

@@ -144,7 +144,10 @@ def compare(
 
 
 def _plan_entries(names: list[str] | None, options: dict[str, Any]) -> list[Any] | None:
-    """Return the data sets of a plan: names, or files with the options to read them."""
+    """Return the data sets of a plan: names, or files with the options to read them.
+
+    `options` are those of `load_file`. It raises an error if they go with a name of the catalogue.
+    """
     if not names or not options:
         return names
     for name in names:
@@ -263,6 +266,7 @@ def info(json: sources.Json = False) -> None:
 
 
 def _show_version(is_given: bool) -> None:
+    """Print the version and end the program if the option was given."""
     if is_given:
         print(f"rbrl {rbrl.__version__} (core: {rbrl.info()['core']})")
         raise typer.Exit

@@ -262,7 +262,7 @@ def _load_model(path: Path) -> Any:
 
 
 def _predict_rows(model: Any, X: Any, write: Answer) -> "Array":
-    """Return labels, scores or probabilities of rows as a dense matrix."""
+    """Return labels, scores or probabilities of rows as a dense matrix (n_rows, n_labels)."""
     import numpy as np
 
     from rbrl._common.frames import as_dense

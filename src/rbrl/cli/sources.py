@@ -90,6 +90,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")
 def parse_labels(texts: Sequence[str] | None) -> int | str | list[str] | None:
     """Return the values of --labels as a number, the path of an XML file, or a list of names.
 
+    Several values are always names. None and an empty list give None.
+
     Examples
     --------
     >>> parse_labels(["-3"]), parse_labels(["sea, sand", "sun"]), parse_labels(["scene.xml"])

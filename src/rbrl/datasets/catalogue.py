@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 WHOLE_SET_ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
 PART_ENDINGS = ("-train.arff", "-test.arff")
-MAX_DOWNLOAD_BYTES = 512 << 20
-MAX_DESCRIPTION_BYTES = 1 << 20
-DOWNLOAD_BLOCK_BYTES = 1 << 16
+MAX_DOWNLOAD_BYTES = 512 << 20  # no file of the catalogue is as large
+MAX_DESCRIPTION_BYTES = 1 << 20  # a description is a page of JSON
+DOWNLOAD_BLOCK_BYTES = 1 << 16  # progress and limits are checked after each block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +120,7 @@ class Card:
 
 
 def _read_card(name: str, fields: dict[str, Any]) -> Card:
+    """Return the card of a table in cards.toml; `fields` is changed."""
     address = fields.pop("address", None)
     published = tuple(fields.pop("published", {}).items())
     if address:
@@ -176,6 +177,7 @@ def table() -> "pd.DataFrame":
 
 
 def _to_frame(cards: Collection[Card], keys: Iterable[str]) -> "pd.DataFrame":
+    """Return the attributes `keys` of cards as a data frame, one row per card."""
     pandas = import_extra("pandas", "data", "The catalogue as a table")
     names = pandas.Index([card.name for card in cards], name="dataset")
     return pandas.DataFrame({key: [getattr(card, key) for card in cards] for key in keys}, index=names)
@@ -249,7 +251,10 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
 
 
 def _search_folders(data_home: str | Path | None) -> Iterator[Path]:
-    """Yield the folders to search; the cache comes last, since its location needs the package platformdirs."""
+    """Yield the folders to search, in order; they need not exist.
+
+    The cache comes last, since its location needs the package platformdirs.
+    """
     yield from (Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA")) if folder)
     yield cache_folder()
 
@@ -340,6 +345,11 @@ def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes:
 
 
 def _download(url: str, path: Path, timeout: float, deadline: float, max_bytes: int) -> None:
+    """Download one file to `path`; raise DownloadError for a failure or a limit.
+
+    The limits are those of :func:`fetch`. An incomplete file may remain, in the caller's temporary
+    folder.
+    """
     requests = import_extra("requests", "data", "Downloading a data set")
     end = time.monotonic() + deadline
     display = display_for(verbose=False)
@@ -367,7 +377,10 @@ def _download(url: str, path: Path, timeout: float, deadline: float, max_bytes: 
 
 
 def _parse_description(url: str, description: Path) -> str:
-    """Return the address of the data file in OpenML's description."""
+    """Return the address of the data file in OpenML's description; raise DownloadError without one.
+
+    `url` is the address of the description, for messages.
+    """
     try:
         found = json.loads(description.read_bytes())["data_set_description"]["url"]
     except (ValueError, KeyError, TypeError) as error:

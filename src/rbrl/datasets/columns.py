@@ -29,7 +29,7 @@ from rbrl.exceptions import DataFormatError
 ColumnChoice = Callable[[Sequence[str], int | None], list[int]]
 
 NAME_PREFIXES = {"feature": "x", "label": "label"}  # for columns without names
-MAX_XML_BYTES = 64 << 20
+MAX_XML_BYTES = 64 << 20  # more than the names of a million labels need
 XML_ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 XML_NAMESPACE = "http://mulan.sourceforge.net/labels"
 PANDAS_INDEX = re.compile(r"Unnamed: 0(\.\d+)*|__index_level_\d+__")  # pandas names an unnamed index so
@@ -56,11 +56,13 @@ class NumberedNames(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
+        """Return the name of an index, or the list of names of a slice; numbers in names start at 1."""
         if isinstance(index, slice):
             return [f"{self.prefix}{i + 1}" for i in range(self.n_names)[index]]
         return f"{self.prefix}{range(self.n_names)[index] + 1}"
 
     def __eq__(self, other: object) -> bool:
+        """Compare as a list of names, without making the list for two objects of this class."""
         if isinstance(other, NumberedNames):
             return (self.prefix, self.n_names) == (other.prefix, other.n_names)
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -242,7 +244,11 @@ def find_feature_columns(
 def _find_model_labels(
     path: Path, names: Sequence[str], labels: LabelChoice, columns: Columns, declared: int | None, may_lack_labels: bool
 ) -> set[int]:
-    """Return the positions of labels: chosen by the user, declared by the file, or labels of the model."""
+    """Return the positions of labels: chosen, declared by the file, or labels of the model.
+
+    `may_lack_labels` says that the file has as many columns as the model has features, so that it
+    may have no label. It raises an error if the labels cannot be known.
+    """
     features = set(columns.feature_names or ())
     label_names = set(columns.label_names or ()) - features
     known = {j for j, name in enumerate(names) if name in label_names}
@@ -255,7 +261,10 @@ def _find_model_labels(
 
 
 def find_ignored_columns(names: Sequence[str], options: ReadOptions) -> set[int]:
-    """Return the positions of columns to skip: named by the options, or skipped by the model."""
+    """Return the positions of columns to skip: named by the options, or skipped by the model.
+
+    It raises DataFormatError if the options name a column that is not among `names`.
+    """
     for name in options.ignore:
         if name not in names:
             raise format_error(
@@ -294,6 +303,10 @@ def drop_index_columns(path: Path, names: Sequence[str], options: ReadOptions, w
 
 
 def _find_labels_by_name(names: Sequence[str], wanted: Sequence[str], where: str = "labels=") -> list[int]:
+    """Return the positions of the wanted labels, in the order in which they are wanted.
+
+    It raises an error for a label that is missing, repeated or ambiguous.
+    """
     if not wanted:
         raise format_error(f"labels= names none of its {len(names)} columns")
     n_columns, n_wanted = Counter(names), Counter(wanted)
@@ -339,6 +352,10 @@ def read_label_names(path: Path) -> list[str]:
 
 
 def _parse_label_names(content: bytes | str) -> list[str]:
+    """Return the names in an XML text; raise an error for a DOCTYPE, which may expand without limit.
+
+    An error of the syntax is raised as `expat.ExpatError`, and one of the encoding as UnicodeError.
+    """
     names: list[str] = []
     parser = expat.ParserCreate()
 

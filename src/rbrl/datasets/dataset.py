@@ -28,7 +28,7 @@ Split = tuple[IntArray, IntArray]
 
 
 def stored_values(A: Any) -> Array:
-    """Return all entries of a dense matrix, or the stored entries of a sparse matrix."""
+    """Return all entries of a dense matrix, or the stored entries of a sparse one; not a copy."""
     return A.data if sparse.issparse(A) else np.asarray(A)
 
 
@@ -45,7 +45,7 @@ def stack_rows(blocks: Sequence[Any]) -> Any:
 
 
 def _count(A: Any, axis: int) -> IntArray:
-    """Return the number of true entries along an axis of a boolean matrix."""
+    """Return the number of true entries along an axis of a boolean matrix, as int64."""
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 
 
@@ -149,6 +149,7 @@ class Dataset:
         fields["splits"] = {k: self._check_split(k, v) for k, v in (splits or {}).items()}
 
     def _check_split(self, name: str, split: tuple[ArrayLike, ArrayLike]) -> Split:
+        """Return the two index arrays of a split; raise DataFormatError if parts share a row."""
         train, test = (_check_indexes(f"split {name!r}", part, self.n_samples) for part in split)
         shared = np.intersect1d(train, test)
         if len(shared):
@@ -229,7 +230,7 @@ class Dataset:
         )  # fmt: skip
 
     def _match(self, what: str, columns: Columns, owner: str) -> list[int]:
-        """Return the columns found by name; without names, all columns, which must be as many as wanted."""
+        """Return the columns found by name, in the model's order; without names, all columns."""
         n_columns, wanted = (getattr(one, f"n_{what}s") for one in (self, columns))
         names, wanted_names = (getattr(one, f"{what}_names") for one in (self, columns))
         found = match_names(what, names, wanted_names, owner)
@@ -238,6 +239,7 @@ class Dataset:
         return list(range(n_columns)) if found is None else found
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return self.n_samples
 
     def take(self, rows: Any) -> Part:

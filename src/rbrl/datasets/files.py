@@ -154,6 +154,7 @@ def load_parts(
 
 
 def _read_parts(path: Path, file_format: Format, options: ReadOptions, rows: int) -> Iterator[Dataset]:
+    """Yield the parts of a file, with its name in errors; nothing is read before the first part."""
     with name_file_in_errors(path):
         _check_options(file_format, options)
         for part in file_format.parts(path, options, rows):
@@ -344,6 +345,7 @@ def file_ending(path: Path) -> str:
 
 
 def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:
+    """Return the path and the format of a file; raise FileNotFoundError if it does not exist."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it")

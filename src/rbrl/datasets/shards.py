@@ -110,6 +110,10 @@ class Shards(Sequence[Part]):
         return dataset
 
     def _parse(self, path: Path) -> Dataset:
+        """Return the data set of one file, with its columns in the order of the first file.
+
+        The first file is read, too, if its columns are not known yet.
+        """
         options = {"part": True, **self.options}
         if self._columns is None:
             first = load_file(self._first, **options)
@@ -137,6 +141,7 @@ class Shards(Sequence[Part]):
     @overload
     def __getitem__(self, index: slice) -> "Shards": ...
     def __getitem__(self, index: int | slice) -> "Part | Shards":
+        """Return the rows of a shard, or shards of some files with the columns of the first one."""
         if isinstance(index, slice):
             part = Shards(self.paths[index], cache=self.cache, **self.options)
             part._first = self._first
@@ -150,6 +155,7 @@ class Shards(Sequence[Part]):
         return f"Shards({len(self)} files, {ends})"
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the copies, because another process makes its own."""
         return {**self.__dict__, "_copies": _Copies(self.cache)}  # another process makes its own copies
 
 
@@ -179,6 +185,10 @@ class _Copies:
         self.seen[path] = (stamp, self._write(path, dataset) if was_seen else None)
 
     def _write(self, path: Path, dataset: Dataset) -> Path | None:
+        """Return the path of a new copy; None, with a warning, if there is no room for it.
+
+        After that no further copies are made.
+        """
         if self.folder is None:
             parent = None if self.cache is True else str(self.cache)
             self.folder = tempfile.TemporaryDirectory(prefix="rbrl-shards-", dir=parent)
@@ -208,6 +218,7 @@ def file_stamp(path: Path) -> tuple[int, int]:
 
 
 def _count_bytes(A: Any) -> int:
+    """Return the number of bytes of a dense or CSR matrix."""
     return sum(array.nbytes for array in ((A.data, A.indices, A.indptr) if sparse.issparse(A) else (A,)))
 
 
@@ -250,6 +261,10 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
 
 def _find_files(where: str | Path, options: dict[str, Any]) -> list[Path]:
+    """Return the files of a folder, a pattern or a path, sorted by name.
+
+    In a folder, files whose ending belongs to no format are left out. All must have one format.
+    """
     if Path(where).is_dir():
         found = [path for path in Path(where).iterdir() if path.is_file() and file_ending(path) in FORMAT_OF_ENDING]
     else:
@@ -365,6 +380,7 @@ def write_shards(
 
 
 def _read_source(source: Any, rows: int, labels: LabelChoice, options: dict[str, Any]) -> Iterator[Dataset]:
+    """Yield the rows of any source of :func:`write_shards`; a file in parts of `rows` rows."""
     if isinstance(source, str | Path):
         yield from load_parts(source, labels, rows=rows, **options)
     elif isinstance(source, Shards):
@@ -378,7 +394,10 @@ def _read_source(source: Any, rows: int, labels: LabelChoice, options: dict[str,
 
 
 def _regroup(parts: Iterable[Dataset], rows: int) -> Iterator[Dataset]:
-    """Yield data sets of `rows` rows, the last one perhaps smaller, with the names of the last part."""
+    """Yield data sets of `rows` rows, the last one perhaps smaller, with the names of the last part.
+
+    At most `rows` rows are kept, in the order of the parts.
+    """
     kept: list[Part] = []
     n_kept = 0
     for part in parts:
@@ -397,5 +416,6 @@ def _regroup(parts: Iterable[Dataset], rows: int) -> Iterator[Dataset]:
 
 
 def _stack(parts: Sequence[Part], columns: Columns) -> Dataset:
+    """Return parts of rows as one data set with these columns."""
     X, Y = map(stack_rows, zip(*parts))
     return Dataset(X, Y, columns.feature_names, columns.label_names)

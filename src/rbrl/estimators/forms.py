@@ -157,7 +157,11 @@ class ModelForm(ABC):
 
     @abstractmethod
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix by which the coefficients are multiplied: the scores of X are ``result @ coefficients``."""
+        """Return the matrix by which the coefficients are multiplied.
+
+        The scores of X are ``result @ coefficients``. `constant` is the value in the column of the
+        intercept. The result may be X itself.
+        """
 
     @abstractmethod
     def make_row_design(self, constant: float) -> AscentDesign:
@@ -174,10 +178,6 @@ class ModelForm(ABC):
         ----------
         constant : float
             Constant in the column of the intercept.
-
-        Returns
-        -------
-        Design
         """
         if self._last_design is None or self._last_design.constant != constant:
             # Two decompositions at a time may need too much memory.
@@ -187,7 +187,10 @@ class ModelForm(ABC):
 
     @abstractmethod
     def make_certifier(self, objective: Objective) -> Certifier:
-        """Return the certifier of a solution, for an objective over these rows."""
+        """Return the certifier of a solution, for an objective over these rows.
+
+        The objective is over a design of :meth:`make_row_design` or :meth:`design_at`.
+        """
 
     def solve(self, make_objective: MakeObjective, solver: Solver, start: Any, max_iter: int) -> Solution:
         """Solve over the design of :meth:`design_at`, with a proof.
@@ -200,10 +203,6 @@ class ModelForm(ABC):
         start : array or LowRankMatrix, or None
             First coefficients.
         max_iter : int
-
-        Returns
-        -------
-        Solution
         """
         objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
         weights = None if start is None else to_weights(objective.design, start)
@@ -226,10 +225,6 @@ class ModelForm(ABC):
         ridge : float
         design : Design, default=None
             Design of a solution; None means that of :meth:`design_at`.
-
-        Returns
-        -------
-        float
         """
         design = self.design_at(self.find_ridge(self.model)[1]) if design is None else design
         row_squares = None if design.whitened else squares(self.observed.astype(np.float64, copy=False), axis=1)
@@ -430,16 +425,7 @@ class FeatureMapForm(ModelForm):
 
 
 def form_of(model: Any) -> type[ModelForm]:
-    """Return the form of a classifier, by its parameters `kernel` and `approximation`.
-
-    Parameters
-    ----------
-    model : classifier
-
-    Returns
-    -------
-    subclass of ModelForm
-    """
+    """Return the form of a classifier, by its parameters `kernel` and `approximation`."""
     if isinstance(model.kernel, str) and model.kernel == "linear":
         return LinearForm
     return KernelForm if getattr(model, "approximation", None) is None else FeatureMapForm

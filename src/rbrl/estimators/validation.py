@@ -36,10 +36,6 @@ def can_skip_checks(model: Any, X: Any) -> bool:
     model : classifier
     X : object
         Rows to predict labels for.
-
-    Returns
-    -------
-    bool
     """
     is_sparse = type(X) in (sparse.csr_array, sparse.csr_matrix)
     if not (is_sparse or type(X) is np.ndarray):
@@ -171,14 +167,6 @@ def check_training_data(
 def get_columns(model: Any) -> Columns:
     """Return the columns that a model, or a pipeline with a model at its end, was fitted to.
 
-    Parameters
-    ----------
-    model : fitted classifier or pipeline
-
-    Returns
-    -------
-    Columns
-
     Examples
     --------
     >>> from rbrl import BRLClassifier
@@ -203,14 +191,9 @@ def get_columns(model: Any) -> Columns:
 
 
 def store_columns(model: Any, columns: Columns) -> None:
-    """Store the columns that a model or a pipeline was fitted to as attributes.
+    """Store the columns that a classifier or a pipeline was fitted to as its attributes.
 
     Feature names that scikit-learn has stored itself stay, if `columns` has none.
-
-    Parameters
-    ----------
-    model : fitted classifier or pipeline
-    columns : Columns
     """
     attributes = {
         "label_names_": None if columns.label_names is None else _as_text(columns.label_names),
@@ -234,7 +217,7 @@ def store_columns(model: Any, columns: Columns) -> None:
 
 
 def _as_text(names: Iterable[object]) -> Any:
-    """Return names as an array of text of one width.
+    """Return names as an array (n_names,) of text of one width.
 
     A model file with one object for each of 50,000 names takes seconds to load.
     """

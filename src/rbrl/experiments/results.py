@@ -195,6 +195,7 @@ class Results:
         return tuple(name for name in without if any(other[name].notna().any() for other in others))
 
     def _wide(self, metric: str | Metric, column: str) -> pd.DataFrame:
+        """Return one column of the summary, data sets x methods; it is kept: do not change it."""
         key = get_metric(metric).name, column
         if key not in self._tables:
             rows = self.summary[self.summary.metric == key[0]]
@@ -264,4 +265,5 @@ def _distinct(values: pd.Series) -> tuple[str, ...]:
 
 
 def _metrics(names: pd.Series) -> tuple[Metric, ...]:
+    """Return the metrics with these names, each once, in order of their first occurrence."""
     return tuple(dict.fromkeys(get_metric(name) for name in dict.fromkeys(names.dropna())))

@@ -96,6 +96,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        """Return the text with the default number of terms."""
         return self.text()
 
     __repr__ = __str__
@@ -191,7 +192,8 @@ class Explanation:
     def _lines(self, n_terms: int, by_side: bool = False) -> Iterator[tuple[str, float]]:
         """Yield name and contribution of the largest terms, of sums of the others, and of constants.
 
-        The other terms have one sum, or a sum for each sign if `by_side`.
+        The order is that of the text. The other terms have one sum, or a sum for each sign if
+        `by_side`.
         """
         check_number("Explanation", "n_terms", n_terms, low=1, integer=True)
         for term, value, contribution in zip(self.terms[:n_terms], self.values, self.contributions):
@@ -206,6 +208,7 @@ class Explanation:
         yield from self._nonzero_constants()
 
     def _nonzero_constants(self) -> list[tuple[str, float]]:
+        """Return name and value of the constants that are not 0."""
         # A kernel model has the intercept 0, and constants that two labels share cancel.
         return [(name, value) for name, value in self.constants.items() if value]
 
@@ -298,7 +301,7 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
 
 
 def _as_one_row(x: Any) -> Any:
-    """Return a row as a matrix, a frame or a list of one row."""
+    """Return a row as a matrix, a frame or a list of one row; raise ValueError for several rows."""
     check_no_mask(x=x)
     if isinstance(x, str | dict):
         return [x]
@@ -316,7 +319,7 @@ def _as_one_row(x: Any) -> Any:
 
 
 def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
-    """Return the column of a label: a name, or a column number if the names are text."""
+    """Return the column of a label: a name, or a number if names are text; else raise an error."""
     if label in names:
         return names.index(label)
     if isinstance(label, int | np.integer) and isinstance(names[0], str) and 0 <= label < len(names):
@@ -326,7 +329,7 @@ def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
 
 
 def _largest_first(contributions: FloatArray) -> IntArray:
-    """Return the order of the terms that are not 0; terms that differ only by rounding keep their order."""
+    """Return the indices of terms other than 0, largest first; equal sizes keep their order."""
     sizes = np.abs(contributions)
     order = np.argsort(-(sizes / max(sizes.max(initial=0.0), np.finfo(np.float64).tiny)).round(9), kind="stable")
     return order[sizes[order] > 0]
@@ -335,7 +338,10 @@ def _largest_first(contributions: FloatArray) -> IntArray:
 def _explain_prediction(
     model: UnwrappedModel, prediction: Any, score: float, index: int, names: list[Any]
 ) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the label is predicted, and reasons for it other than the score."""
+    """Return whether the label is predicted, and reasons for it other than the score.
+
+    `prediction` is the result of `predict` for one row, and `score` that of the label `index`.
+    """
     labels = as_dense(prediction)
     if labels.ndim == 1:
         return bool(labels[0] == names[index]), ()

@@ -123,9 +123,10 @@ def _weigh_rows(Y: Checked, predicted: Checked, missing: Checked | None, sample_
 def _check_true_labels(
     Y: MatrixLike, predicted: MatrixLike, name: str, convention: str, missing: str, sample_weight: ArrayLike | None
 ) -> tuple[Checked, Checked | None]:
-    """Check the options and the shapes; return 0/1 true labels and the mask of the missing ones, or None.
+    """Check the options and the shapes; return 0/1 true labels and their mask of missing ones.
 
-    True labels may be masked, because a masked label is missing. Predictions may not.
+    The mask is None if no label is missing. True labels may be masked, because a masked label is
+    missing. Predictions may not.
     """
     options = (("convention", convention, CONVENTIONS), ("missing", missing, MISSING))
     for option, value, allowed in options:
@@ -174,11 +175,13 @@ def check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked
 
 
 def _only_zero_one(values: Array) -> bool:
+    """Return whether all values are 0 or 1."""
     # This is several times faster than numpy.isin.
     return bool(np.logical_or(values == 0, values == 1).all())
 
 
 def _values(Y: MatrixLike) -> Any:
+    """Return labels as an array or CSR matrix; rows of different lengths give an empty vector."""
     try:
         return label_values(Y).values
     except ValueError:  # rows of different lengths
@@ -186,6 +189,7 @@ def _values(Y: MatrixLike) -> Any:
 
 
 def _check_matrix(Y: Array, name: str, given: Any) -> Array:
+    """Return labels that are a dense matrix of numbers; raise InvalidLabelsError for others."""
     if Y.dtype.kind in "OUS":
         first = given[0] if isinstance(given, list | tuple) else Y.flat[0] if Y.size else None
         raise InvalidLabelsError(
@@ -203,6 +207,7 @@ def _check_matrix(Y: Array, name: str, given: Any) -> Array:
 
 
 def _coding_message(values: Array, name: str) -> str:
+    """Return the message for labels in another coding; there must be a value."""
     received = np.unique(values)
     shown = ", ".join(f"{value:g}" for value in received[:5])
     more = ", ..." if len(received) > 5 else ""
@@ -216,6 +221,7 @@ def _coding_message(values: Array, name: str) -> str:
 
 
 def _check_shapes(Y: Checked, other: Checked, name: str) -> None:
+    """Raise ValueError for shapes that differ, or without rows or labels."""
     if Y.shape != other.shape:
         raise ValueError(
             f"Y and {name} must have one shape. Got {Y.shape} and {other.shape} instead; pass "
@@ -278,6 +284,7 @@ def row_blocks(Y: Checked, scores: Checked, missing: Checked | None, weights: Fl
 
 
 def _dense_rows(M: Checked, rows: slice) -> Array:
+    """Return some rows as a dense array in C order, which may be a view."""
     return np.ascontiguousarray(M[rows] if isinstance(M, np.ndarray) else M[rows].toarray())
 
 
@@ -288,7 +295,10 @@ def check_k(k: int) -> None:
 
 
 def best_labels(scores: Checked, k: int) -> IntArray:
-    """Return the k best labels of each row, best first, in memory of the size of the answer."""
+    """Return the k best labels of each row, best first: (n_samples, k), fewer without k labels.
+
+    The memory is of the size of the answer. Of equal scores, the first column comes first.
+    """
     if issparse(scores):
         return best_columns_of_sparse(scores, k)
     blocks = (np.asarray(scores[rows], dtype=np.float64) for rows in _slices(scores))
@@ -296,7 +306,7 @@ def best_labels(scores: Checked, k: int) -> IntArray:
 
 
 def relevance_of(Y: Checked, columns: IntArray) -> BoolArray:
-    """Return the relevance of some labels of each row, in the order of `columns`."""
+    """Return the relevance of some labels of each row: (n_samples, k), in the order of `columns`."""
     if not issparse(Y):
         return np.take_along_axis(Y, columns, axis=1).astype(bool)
     row, column = Y.nonzero()
@@ -305,7 +315,7 @@ def relevance_of(Y: Checked, columns: IntArray) -> BoolArray:
 
 
 def count_relevant(Y: Checked) -> IntArray:
-    """Return the number of relevant labels of each row."""
+    """Return the number of relevant labels of each row, as int64."""
     return np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
 
 
@@ -320,7 +330,7 @@ def warn_undefined(reason: str = "All labels of Y are missing") -> float:
 
 
 def _slices(M: Checked) -> Iterator[slice]:
-    """Return slices of rows of at most `METRIC_BLOCK_ENTRIES` entries, of at least one row."""
+    """Return slices of rows, in order, of at most `METRIC_BLOCK_ENTRIES` entries, of at least one row."""
     step = max(1, METRIC_BLOCK_ENTRIES // max(1, int(np.prod(M.shape[1:]))))
     return (slice(start, start + step) for start in range(0, M.shape[0], step))
 

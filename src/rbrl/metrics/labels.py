@@ -377,6 +377,7 @@ def evaluate_labels(
 
 
 def _check_measure(name: str, predicted: dict[str, Any]) -> str:
+    """Return the name of a measure whose predictions are given; raise ValueError for others."""
     if name not in MEASURES:
         raise ValueError(f"A measure of a label must be one of {', '.join(MEASURES)}. Got {name!r} instead.")
     if predicted[MEASURES[name]] is None:

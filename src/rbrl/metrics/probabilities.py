@@ -211,10 +211,6 @@ def reliability_bins(
     sample_weight : array of shape (n_samples,), default=None
         Weights of the samples; see :func:`evaluate`.
 
-    Returns
-    -------
-    ReliabilityBins
-
     Examples
     --------
     >>> from rbrl.metrics import reliability_bins

@@ -257,7 +257,7 @@ def frequency_report(Y: MatrixLike, scores: MatrixLike, Y_train: MatrixLike, k: 
 
 
 def _cut_by_frequency(frequencies: IntArray) -> IntArray:
-    """Return 0, 1 or 2 for each label of the head, the torso and the tail."""
+    """Return 0, 1 or 2 for each label of the head, the torso and the tail: (n_labels,)."""
     total = int(frequencies.sum())
     if not total:
         raise InvalidLabelsError(
@@ -295,6 +295,7 @@ def _check_best_labels(
 
 
 def _check_propensities(propensities: ArrayLike, n_labels: int) -> FloatArray:
+    """Return propensities (n_labels,) as floats; raise ValueError unless they are in (0, 1]."""
     p = np.asarray(propensities, dtype=np.float64)
     if p.shape != (n_labels,):
         raise ValueError(

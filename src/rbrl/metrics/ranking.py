@@ -61,6 +61,7 @@ def ranking_loss(
 
 
 def _ranking_loss_rows(rows: RowBlock, convention: str) -> FloatArray:
+    """Return the ranking loss of each row; every row has a pair."""
     row, rank, among = _ranks_of_relevant(rows, later_first=convention == "mulan")
     n_relevant = rows.relevant.sum(axis=1)
     wrong = np.bincount(row, weights=rank - among, minlength=len(n_relevant))
@@ -104,6 +105,7 @@ def average_precision(
 
 
 def _average_precision_rows(rows: RowBlock, convention: str) -> FloatArray:
+    """Return the average precision of each row; every row has a relevant label."""
     row, rank, among = _ranks_of_relevant(rows, later_first=convention != "sklearn")
     n_relevant = rows.relevant.sum(axis=1)
     return np.bincount(row, weights=among / rank, minlength=len(n_relevant)) / n_relevant
@@ -112,8 +114,8 @@ def _average_precision_rows(rows: RowBlock, convention: str) -> FloatArray:
 def _ranks_of_relevant(rows: RowBlock, later_first: bool) -> tuple[IntArray, IntArray, IntArray]:
     """Return the row, the rank and the rank among relevant labels of each relevant label.
 
-    Ranks count from 1. With `later_first` the later of two tied labels ranks first; otherwise
-    tied labels share the last of their ranks.
+    The three arrays are ordered by row, and then by rank. Ranks count from 1. With `later_first`
+    the later of two tied labels ranks first; otherwise tied labels share the last of their ranks.
     """
     F = rows.ranking_scores
     order = descending_order(F, later_first)
@@ -160,6 +162,7 @@ def one_error(
 
 
 def _one_error_rows(rows: RowBlock, convention: str) -> BoolArray:
+    """Return whether no best-scored label of a row is relevant."""
     F = rows.ranking_scores
     best = F.max(axis=1, keepdims=True) == F
     return ~np.logical_and(best, rows.relevant).any(axis=1)
@@ -237,7 +240,7 @@ def coverage(
 
 
 def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
-    """Return the rank of each row's worst relevant label; without one it is 0, in "mulan" 1."""
+    """Return the rank of the worst label of each row of the mask T; 0 without one, 1 in "mulan"."""
     worst = np.where(T, F, np.inf).min(axis=1, keepdims=True)
     if convention == "sklearn":
         return np.count_nonzero(worst <= F, axis=1) * T.any(axis=1)
@@ -393,14 +396,17 @@ def _sum_at_k(
 
 
 def _gains(rows: RowBlock, k: int) -> BoolArray:
+    """Return the relevance of the k best labels of each row: (n_rows, k), best first."""
     return relevance_of(rows.relevant, best_columns(rows.ranking_scores, k))
 
 
 def _hits(gains: BoolArray, n_relevant: IntArray, k: int) -> IntArray:
+    """Return the number of relevant labels among the best ones of each row."""
     return gains.sum(axis=1)
 
 
 def _recalls(gains: BoolArray, n_relevant: IntArray, k: int) -> FloatArray:
+    """Return the share of the relevant labels that are among the best ones; each row has some."""
     return gains.sum(axis=1) / n_relevant
 
 

@@ -50,6 +50,7 @@ class BlockScores:
     sampled: FloatArray | None = None
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return int(self.design.shape[0])
 
     @property
@@ -58,19 +59,23 @@ class BlockScores:
         return len(self), self.weights.shape[1]
 
     def __add__(self, other: Self) -> "BlockScores":
+        """Return the sum of the scores; that of the sample is known only if both are."""
         sampled = None if self.sampled is None or other.sampled is None else self.sampled + other.sampled
         return BlockScores(self.weights + other.weights, self.design, sampled)
 
     def __sub__(self, other: Self) -> "BlockScores":
+        """Return the difference of the scores, without scores of the sample."""
         return BlockScores(self.weights - other.weights, self.design)
 
     def __mul__(self, factors: Any) -> "BlockScores":
+        """Return the scores of the weights times `factors`, a number or an array (n_labels,)."""
         sampled = None if self.sampled is None else self.sampled * factors
         return BlockScores(self.weights * factors, self.design, sampled)
 
     __rmul__ = __mul__
 
     def __matmul__(self, matrix: FloatArray) -> "BlockScores":
+        """Return the scores times a matrix (n_labels, k), without scores of the sample."""
         return BlockScores(self.weights @ matrix, self.design)
 
     @property
@@ -93,6 +98,7 @@ class BlockResidual:
     adjoint: FloatArray
 
     def __matmul__(self, matrix: FloatArray) -> "BlockResidual":
+        """Return the residual times a matrix (n_labels, k)."""
         return BlockResidual(self.adjoint @ matrix)
 
     @property
@@ -115,6 +121,7 @@ class _Transposed(NamedTuple):
     factors: FloatArray | float = 1.0
 
     def __matmul__(self, scores: BlockScores) -> FloatArray:
+        """Return A' Z W for scores Z W: (n_labels, n_labels)."""
         return self.image.T @ (self.factors * scores.weights)
 
 
@@ -208,7 +215,10 @@ class BlockDesign(SummedDesign):
         super().__init__(survey.n_samples, turn, diagonal, self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
-        """Return X'X times V, estimated from the sample."""
+        """Return X'X times V (n_columns, k), estimated from the sample.
+
+        X has the constant column. Each sampled row counts as often as the rows that it represents.
+        """
         X, _, multiplicities, _ = self.sample
         R = multiplicities[:, None] * scores(X, last_row_times(V, self.constant))
         return last_row_times(add_adjoint(X, R, np.zeros(V.shape)), self.constant)
@@ -270,10 +280,6 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     blocks : Blocks
     largest_gram : int, default=5000
         Largest number of features for which the Gram matrix is formed.
-
-    Returns
-    -------
-    Survey
 
     Examples
     --------

@@ -81,7 +81,10 @@ class Blocks(ABC):
 
     @abstractmethod
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Compute the sum where the rows are."""
+        """Return the sum of ``function(block, *arguments)``, computed where the rows are.
+
+        It calls `progress.advance`. There is at least one block.
+        """
 
     @abstractmethod
     def apply_to_first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
@@ -118,7 +121,10 @@ class LocalBlocks(Blocks):
         self._stamps: dict[int, tuple[int, int]] = {}
 
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Return the sum, computed one block at a time."""
+        """Return the sum, computed one block at a time.
+
+        The results of the first block are added to in place.
+        """
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             part = function(self._read(i), *arguments)
@@ -181,10 +187,6 @@ class DaskBlocks(Blocks):
         sample_weight : Dask array (n_samples,) or (n_samples, n_labels), default=None
         label_mask : Dask array (n_samples, n_labels), default=None
             Mask that is True for known labels. Other entries get the weight 0.
-
-        Returns
-        -------
-        DaskBlocks
         """
         weights = sample_weight
         if label_mask is not None:
@@ -224,7 +226,11 @@ class DaskBlocks(Blocks):
 
 
 def _make_block(part: Any, name: str) -> Block:
-    """Return the block of a part (X, Y) or (X, Y, weights)."""
+    """Return the block of a part (X, Y) or (X, Y, weights), with the name of its messages.
+
+    The matrices are not copied unless entries are masked. Their shapes are checked later, in the
+    survey.
+    """
     X, Y, *weights = part
     if hasattr(X, "iloc"):
         check_same_rows(X=X, Y=Y)
@@ -233,7 +239,7 @@ def _make_block(part: Any, name: str) -> Block:
 
 
 def _as_dask_array(name: str, data: Any) -> Any:
-    """Return a Dask array or data frame as a Dask array."""
+    """Return a Dask array or data frame as a Dask array; raise ValueError for anything else."""
     if not hasattr(data, "to_delayed"):
         raise ValueError(
             f"If X is a Dask array or data frame, {name} must be one, too. Got {type(data).__name__}; use "
@@ -263,7 +269,10 @@ def _check_same_rows(name: str, X_rows: tuple[float, ...], rows: tuple[float, ..
 
 
 def _add_all(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Add the results of other tasks; the first one is copied, because tasks must not change their inputs."""
+    """Add the results of other tasks, in their order; lists are joined.
+
+    The first one is copied, because tasks must not change their inputs.
+    """
     first = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
     return reduce(lambda total, result: tuple(map(iadd, total, result)), results[1:], first)
 
@@ -278,10 +287,6 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     y : Dask array or data frame, or None
     sample_weight, label_mask : Dask arrays, or None
         Weights and mask of Dask arrays. Parts contain their weights.
-
-    Returns
-    -------
-    Blocks or None
 
     Examples
     --------
@@ -328,15 +333,9 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
 
 
 def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
-    """Yield the features of shards or of a list of parts (X, Y), block by block; yield other data in one block.
+    """Yield the features of shards or of a list of parts (X, Y), block by block.
 
-    Parameters
-    ----------
-    X : any input of predict
-
-    Yields
-    ------
-    features
+    Any other input of `predict` is yielded in one block.
     """
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))

@@ -230,11 +230,13 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
 
 
 def _read_schema(archive: bytes) -> Any:
+    """Return the schema of an archive, which is JSON that skops wrote; it is not checked."""
     with zipfile.ZipFile(io.BytesIO(archive)) as entries:
         return json.loads(entries.read(SCHEMA_FILE))
 
 
 def _replace_schema(archive: bytes, schema: Any) -> bytes:
+    """Return a copy of an archive with another schema, which is the object that JSON text stands for."""
     changed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(changed, "w") as copy:
         for name in entries.namelist():

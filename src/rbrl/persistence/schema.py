@@ -99,10 +99,12 @@ def permitted_classes() -> dict[str, frozenset[str]]:
 
 
 def _full_name(cls: type) -> str:
+    """Return the module and the qualified name of a class."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _names_in(modules: dict[str, tuple[str, ...]]) -> set[str]:
+    """Return the full names of classes, given by module."""
     return {f"{module}.{name}" for module, names in modules.items() for name in names}
 
 

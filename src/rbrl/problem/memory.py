@@ -95,16 +95,9 @@ def estimate_kernel(size: FitSize, is_decomposed: bool) -> MemoryNeeds:
 
 
 def estimate_feature_map(size: FitSize, n_components: int) -> MemoryNeeds:
-    """Estimate the memory of a kernel model whose kernel is approximated by features.
+    """Estimate the memory of a kernel model whose kernel is approximated by `n_components` features.
 
-    Parameters
-    ----------
-    size : FitSize
-    n_components : int
-
-    Returns
-    -------
-    MemoryNeeds
+    The usual need counts 3 arrays of the size of these features and 10 of the size of the scores.
     """
     features = BYTES_OF_DOUBLE * size.n_samples * min(n_components, size.n_samples)
     scores, _ = size.count_bytes()
@@ -310,7 +303,10 @@ def check_memory(needs: MemoryNeeds, owner: str) -> Iterator[None]:
 
 
 def _explain(needs: MemoryNeeds, owner: str, available: int | None) -> str:
-    """Return a message with the memory that a fit needs, the available memory, and the remedy."""
+    """Return a message with the memory that a fit needs, the available memory, and the remedy.
+
+    `available` is a number of bytes, or None if it is not known.
+    """
     known = "" if available is None else f", and {available / 1e9:.3g} GB are available"
     size = needs.size
     return (

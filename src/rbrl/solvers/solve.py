@@ -95,10 +95,6 @@ class SolverRule:
             :class:`rbrl.problem.MatrixDesign` or :class:`rbrl.problem.KernelDesign`.
         max_iter : int, default=1000
             Largest number of iterations.
-
-        Returns
-        -------
-        Solver
         """
         design = objective.design
         n_samples, n_columns = design.shape
@@ -152,7 +148,10 @@ class Solution:
     messages: tuple[str, ...] = ()
 
     def after(self, first: "Solution") -> "Solution":
-        """Return this solution with the iterations of the solution from which it started."""
+        """Return this solution with the iterations of the solution from which it started.
+
+        The coefficients, proof and messages do not change.
+        """
         return replace(self, result=_join_results(first.result, self.result))
 
     @classmethod
@@ -199,6 +198,9 @@ class Certifier:
         Type of the stored coefficients.
     evaluations : float, default=1.0
         Number of evaluations that a proof costs.
+    prove_factors : callable, default=None
+        The function for coefficients in factors, of which the scores are factors, too. None means
+        that no solver returns factors.
     has_intercept : bool, default=False
         Whether the last coefficients are the intercepts, which are stored as numbers beside the factors.
 
@@ -221,6 +223,7 @@ class Certifier:
     prove: Callable[[Any, Any], Proof]
     dtype: np.dtype[Any]
     evaluations: float = 1.0
+    prove_factors: Callable[[LowRankMatrix, LowRankMatrix], Proof] | None = None
     has_intercept: bool = False
 
     def certify(self, objective: Objective, result: SolverResult) -> Solution:
@@ -231,14 +234,10 @@ class Certifier:
         objective : Objective
         result : SolverResult
             It is changed: its weights become None if they can be computed from the coefficients.
-
-        Returns
-        -------
-        Solution
         """
         design = objective.design
-        if isinstance(result.weights, LowRankMatrix):
-            return self._certify_factors(objective, result)
+        if self.prove_factors is not None and isinstance(result.weights, LowRankMatrix):
+            return self._certify_factors(objective, result, self.prove_factors)
         coefficients = design.coefficients(result.weights, self.dtype)
         idle = ~objective.known
         if idle.any():
@@ -255,7 +254,9 @@ class Certifier:
         proof = self.prove(coefficients, duals)
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
 
-    def _certify_factors(self, objective: Objective, result: SolverResult) -> Solution:
+    def _certify_factors(
+        self, objective: Objective, result: SolverResult, prove: Callable[[LowRankMatrix, LowRankMatrix], Proof]
+    ) -> Solution:
         """Return the coefficients of a result in factors, with their proof."""
         left = objective.design.coefficients(result.weights.left, self.dtype)
         right = result.weights.right.astype(self.dtype)
@@ -272,7 +273,7 @@ class Certifier:
             left[-1] = 0.0
             left[-1, -1] = 1.0
         coefficients = LowRankMatrix(left, right)
-        proof = self.prove(coefficients, result.scores)
+        proof = prove(coefficients, result.scores)
         # The scores of the rows are as large as the coefficients, and can be computed from them.
         result = replace(result, weights=None, scores=None, evaluations=result.evaluations + self.evaluations)
         return Solution(coefficients, proof, result)
@@ -327,6 +328,7 @@ def solve_and_certify(
     """
     solution = certifier.certify(objective, solver.solve(objective, start=start, tol=tol, max_iter=max_iter))
     result = solution.result
+    # The rounding errors of the next solution may be half as large again.
     left = tol - 1.5 * (solution.proof.gap - result.gap)
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
         again = to_weights(objective.design, solution.coefficients) if result.weights is None else result.weights
@@ -418,7 +420,11 @@ def solve_kernel(
 
 
 def _join_results(first: SolverResult, second: SolverResult) -> SolverResult:
-    """Return one result of two runs, of which the second one started where the first one ended."""
+    """Return one result of two runs, of which the second one started where the first one ended.
+
+    Weights, gap and messages are those of the second run. Evaluations, iterations and histories are
+    those of both.
+    """
     return replace(
         second,
         history=np.concatenate([first.history, second.history]),

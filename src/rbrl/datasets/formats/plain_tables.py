@@ -58,9 +58,9 @@ from rbrl.datasets.formats.words import (
 CSV_SEPARATORS = ",;\t|"
 SEPARATOR_HINT = "; cells are separated by a comma, semicolon, tab or |"
 N_HEAD_LINES = 20  # lines from which the separator is guessed
-ROWS_PER_PASS_BLOCK = 4096
+ROWS_PER_PASS_BLOCK = 4096  # rows of CSV that are cells of text at one time
 METADATA_KEY = b"rbrl"
-ROWS_PER_BATCH = 1 << 16
+ROWS_PER_BATCH = 1 << 16  # rows of Parquet that are decoded at a time
 
 Codes = Mapping[int, Mapping[str, float]]
 
@@ -121,9 +121,9 @@ class _Block(NamedTuple):
 def _read_all_columns(
     path: Path, options: ReadOptions, names: list[str], size: int | None
 ) -> tuple[Codes, Iterator[_Block]]:
-    """Return the codes of words, and all rows with these codes.
+    """Return the codes of words, and an iterator over all rows with these codes.
 
-    Rows without words are kept from the first pass.
+    Without `size`, rows that were read in the first pass are kept unless words occur.
     """
     kept: list[_Block] = []
     word_columns: set[int] = set()
@@ -144,7 +144,10 @@ def _read_all_columns(
 
 
 def _count_words(path: Path, options: ReadOptions, names: list[str], columns: list[int]) -> Codes:
-    """Return the codes of words in these columns, from a pass over the file."""
+    """Return the codes of words in these columns, from a pass over the file.
+
+    A column that is not made of categories, such as one of ids, raises an error.
+    """
     counts: dict[int, Counter[str]] = {j: Counter() for j in columns}
     first_lines: dict[int, dict[str, int]] = {j: {} for j in columns}
     with _open_rows(path, options) as (_, rows):
@@ -163,9 +166,10 @@ def _read_blocks(
     path: Path, options: ReadOptions, size: int, codes: Codes, chosen: Sequence[int] | None = None,
     truth: bool = False,
 ) -> Iterator[_Block]:  # fmt: skip
-    """Read the chosen columns, by default all, `size` rows at a time, with the codes of words; ignored columns are NaN.
+    """Read the chosen columns, by default all, `size` rows at a time, with the codes of words.
 
-    With `truth`, words such as yes and no are 1 and 0 if a block of a column has no other words.
+    Ignored columns are NaN. With `truth`, words such as yes and no are 1 and 0 if a block of a
+    column has no other words. A block reports the first word without a code of each column.
     """
     with _open_rows(path, options) as (names, numbered_rows):
         ignored = find_ignored_columns(names, options)
@@ -193,7 +197,10 @@ def _read_blocks(
 def _open_rows(
     path: Path, options: ReadOptions, warn: bool = False
 ) -> Iterator[tuple[list[str], Iterator[tuple[list[str], int]]]]:
-    """Yield the names of the columns, and the rows with their line numbers, without pandas' row index."""
+    """Yield the names of the columns, and the rows with their line numbers.
+
+    The row index of pandas is left out; `warn` says so. Rows are read on demand.
+    """
     with open_text(path, options) as stream:
         head = list(islice(stream, N_HEAD_LINES))
         reader = csv.reader(chain(head, stream), delimiter=_guess_separator(head), strict=True)
@@ -219,7 +226,10 @@ def _check_rows(reader: Any, n_columns: int, kept: Sequence[int]) -> Iterator[tu
 
 
 def _guess_separator(head: list[str]) -> str:
-    """Return the separator that gives the header as many cells as the first row, and most cells."""
+    """Return the separator that gives the header as many cells as the first row, and most cells.
+
+    `head` are the first lines. Of equally good separators, the first one of `CSV_SEPARATORS` wins.
+    """
 
     def count_cells(mark: str) -> tuple[bool, int]:
         try:
@@ -292,6 +302,7 @@ class Parquet(TableFormat):
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module for Parquet files, which the extra installs."""
     what = "Reading and writing Parquet files"
     return import_extra("pyarrow", "data", what), import_extra("pyarrow.parquet", "data", what)
 
@@ -351,10 +362,12 @@ def _convert_column(
 
 
 def _value_type(column_type: Any, pa: Any) -> Any:
+    """Return the type of the values of a column, which may be a dictionary."""
     return column_type.value_type if pa.types.is_dictionary(column_type) else column_type
 
 
 def _is_text(column_type: Any, pa: Any) -> bool:
+    """Return whether the values of a column are text."""
     kind = _value_type(column_type, pa)
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
@@ -374,6 +387,7 @@ def _convert_errors(pa: Any, max_bytes: int) -> Iterator[None]:
 
 
 def _check_size(metadata: Any, max_bytes: int) -> None:
+    """Raise an error for a file that is too large for memory, or empty, from its metadata."""
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
     n_cells = metadata.num_rows * metadata.num_columns
     if n_cells > MAX_DENSE_CELLS or max([*sizes, sum(sizes)]) > max_bytes:
@@ -383,6 +397,7 @@ def _check_size(metadata: Any, max_bytes: int) -> None:
 
 
 def _parse_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    """Return the checked facts that rbrl wrote into a file; an empty dict for other files."""
     if not metadata or METADATA_KEY not in metadata:
         return {}
     try:

@@ -46,6 +46,7 @@ NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
+    """Return the error for words of a label whose meaning is not known."""
     choices = " or ".join(f"positive={quote(word)}" for word in words)
     rule = f"declare the word that means that a label is relevant with {choices}, or write 0 and 1"
     if len(words) > 2:
@@ -133,6 +134,7 @@ class Table:
         )
 
     def _line_of(self, row: Any) -> int | None:
+        """Return the line number of a row in the file; None if it is not known."""
         return None if row is None or self.lines is None else int(self.lines[row])
 
     def _find_categories(self, features: list[int], options: ReadOptions) -> dict[int, list[str]]:
@@ -215,9 +217,10 @@ class Table:
         return meanings
 
     def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
-        """Return the relevant labels; -1 stands for 0 in sparse rows, and in dense rows without a 0.
+        """Return the mask of relevant labels, or 0, 1 and NaN if labels are missing.
 
-        Words whose meaning was declared are 1 and 0.
+        `labels` are positions of columns. -1 stands for 0 in sparse rows, and in dense rows without
+        a 0. Words are 1 and 0 by `meanings`. Other values raise an error.
         """
         Y = self.matrix[:, labels]
         for i, j in enumerate(labels):
@@ -282,7 +285,11 @@ class TableFormat(Format):
 
 
 def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:
-    """Replace each nominal column by a 0/1 column `name=value` per value, all 0 for a missing value."""
+    """Replace each nominal column by a 0/1 column `name=value` per value, all 0 for a missing value.
+
+    `nominal` maps positions of columns to the codes of their values. Return the matrix and its
+    names.
+    """
     plain = [j for j in range(len(names)) if j not in nominal]
     values = [(j, word, code) for j, codes in nominal.items() for word, code in codes.items()]
     places, words, codes = zip(*values)
