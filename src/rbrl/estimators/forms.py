@@ -56,7 +56,7 @@ from rbrl.scales import (
     kernel_width,
 )
 from rbrl.solvers import Certifier, LowRank, Solution, Solver, solve_and_certify, solve_kernel
-from rbrl.solvers.factor_proof import prove_weights
+from rbrl.solvers.factor_proof import prove_factors
 from rbrl.solvers.proof import prove_function, prove_linear
 from rbrl.solvers.solve import to_weights
 
@@ -294,8 +294,10 @@ class LinearForm(ModelForm):
 
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier by the rows as they are, for coefficients as an array or as factors."""
-        prove = partial(prove_weights, objective, self.observed)
-        return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
+        prove = partial(prove_linear, objective, self.observed)
+        of_factors = partial(prove_factors, objective, self.observed)
+        has_intercept = self.model.fit_intercept
+        return Certifier(prove, self.X.dtype, prove_factors=of_factors, has_intercept=has_intercept)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
