@@ -106,7 +106,7 @@ class ColumnScales(NamedTuple):
         if not np.isfinite(ridge):
             raise ValueError(
                 f"ridge='auto' needs a finite median of the variances of the columns. Got {np.median(self.variances):g}; "
-                "scale X, for example with sklearn.preprocessing.StandardScaler, or pass ridge as a number."
+                "scale X, for example with sklearn.preprocessing.MaxAbsScaler, or pass ridge as a number."
             )
         return ridge
 

@@ -3,6 +3,7 @@
 A missing label is NaN in the target, and 0 in the signed labels.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Self
@@ -11,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
+from rbrl._common.features import check_in_memory
 from rbrl._common.frames import column_names, is_missing, label_values, missing_entries
 from rbrl._common.labels import SparseLabels
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
@@ -50,6 +52,8 @@ def label_matrix(
     """
     given = None if label_names is None else _check_names(label_names)
     is_numeric = isinstance(y, np.ndarray) and y.dtype.kind in "biuf"
+    if not is_numeric:
+        _check_form(y)
     rows = None if is_numeric else _label_sets(y)
     if rows is not None:
         relevant, names = _binarise(rows, given)
@@ -63,6 +67,26 @@ def label_matrix(
             f"label_names need a label matrix, with a column for each name. Got y of shape {shape}."
         )
     return y, list(agreed_names(given, found, shape[1]) or ())
+
+
+def _check_form(y: Any) -> None:
+    """Raise an error if labels are not in memory, complex, dicts, or columns with equal names."""
+    check_in_memory("y", y)
+    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
+        raise InvalidLabelsError(
+            f"y must hold 0/1 or -1/+1, or classes. Got {y.dtype}. Complex data not supported: pass y.real."
+        )
+    if isinstance(y, list | tuple) and y and isinstance(y[0], dict):
+        raise InvalidLabelsError(
+            "y must be a matrix of labels, one column per label, or label sets. Got a dict for "
+            f"each row, such as {y[0]!r}; pass pandas.DataFrame(y)."
+        )
+    names = column_names(y) or []
+    if len(set(names)) < len(names):
+        name, n_columns = Counter(names).most_common(1)[0]
+        raise InvalidLabelsError(
+            f"The columns of y must have names that differ. Got {name!r} for {n_columns} columns; rename them."
+        )
 
 
 def are_label_sets(y: Any) -> bool:
@@ -195,6 +219,41 @@ def encode_matrix(Y: Array) -> Array:
     return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
 
 
+def _describe_type_error(y: Any, target: str) -> str:
+    """Return the rule for the values of y, the value that breaks it, and the solution."""
+    rule = "y must hold 0/1 or -1/+1, or classes if it is 1-D. Got"
+    if not target.startswith("continuous"):
+        return (
+            f"{rule} {type(y).__name__} of shape {np.shape(y)} with values such as {np.ravel(y)[0]!r}; pass integers."
+        )
+    stored = np.ravel(y.data if sparse.issparse(y) else y)
+    fraction = stored[stored != np.round(stored)][0]
+    return (
+        f"{rule} {fraction:g} in y, which is {target}; choose a threshold above which a label is "
+        "relevant: "
+        "(y > threshold).astype(int)."
+    )
+
+
+def _describe_coding_error(values: set[Any], n_columns: int) -> str:
+    """Return the message that the labels of a matrix have other values than 0/1 or -1/+1."""
+    ordered = sorted(values)
+    shown = ", ".join(map(repr, ordered[:6])) + (", ..." if len(values) > 6 else "")
+    relevant = repr(ordered[-1])
+    if values <= {-1, 0, 1}:
+        solution = "if 0 and -1 both mean irrelevant, pass (y > 0).astype(int)"
+    elif len(values) <= 2:
+        solution = f"pass (y == {relevant}).astype(int) if {relevant} means relevant"
+    else:
+        solution = (
+            "for ratings choose a threshold, (y > threshold).astype(int); for columns of classes, "
+            "fit a model to each column"
+        )
+    return (
+        f"A label matrix must hold 0/1 or -1/+1. Got the values {shown} in a matrix of {n_columns} columns; {solution}."
+    )
+
+
 class SignedTargets:
     """Encoder of targets that remembers the coding of `fit`, and decodes predictions to it.
 
@@ -250,7 +309,7 @@ class SignedTargets:
         y = y if missing is None else np.where(missing, y[~missing][0], y)
         target = type_of_target(y, input_name="y")
         if target.startswith("continuous") or target == "unknown":
-            raise InvalidLabelsError(f"Unknown label type: {target}. Labels are 0/1 or -1/+1, or classes of a 1-D y.")
+            raise InvalidLabelsError(f"Unknown label type: {target}. {_describe_type_error(y, target)}")
         known = np.unique(y.data if sparse.issparse(y) else y)
         values = set(known.tolist())
         # One column of 0/1 is a label matrix. One column of other classes is treated as a 1-D target.
@@ -267,11 +326,7 @@ class SignedTargets:
         if sparse.issparse(y) and y.nnz < np.prod(y.shape):
             values |= {0}
         if not (values <= {0, 1} or values <= {-1, 1}):
-            shown = ", ".join(repr(v) for v in sorted(values)[:6])
-            raise InvalidLabelsError(
-                f"A label matrix must hold 0/1 or -1/+1. Got the values {shown}"
-                f"{', ...' if len(values) > 6 else ''} in a matrix of {y.shape[1]} columns."
-            )
+            raise InvalidLabelsError(_describe_coding_error(values, y.shape[1]))
         self.kind = "multilabel"
         self.classes_ = np.arange(y.shape[1])
         self.low = -1 if -1 in values else 0

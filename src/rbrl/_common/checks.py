@@ -114,11 +114,13 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     """
     if value in choices:
         return value
-    rule = f"be one of {', '.join(map(repr, choices))}"
-    return _require(False, f"The {name} parameter of {owner}", rule, value, ValueError)
+    raise ValueError(
+        f"The {name} parameter of {owner} must be one of {', '.join(map(repr, choices))}. Got {value!r} instead."
+        f"{suggest(value, choices)}"
+    )
 
 
-def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
+def check_row_weights(weights: ArrayLike | None, n_samples: int, rows: str = "X") -> NDArray[np.float64]:
     """Return row weights as float64; raise ValueError if one is negative or if all are zero.
 
     Parameters
@@ -126,6 +128,8 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     weights : array of shape (n_samples,), number or None
         Weight of each row, one weight for all rows, or None for weights of 1.
     n_samples : int
+    rows : str, default="X"
+        Argument of the user with the rows, for messages.
 
     Returns
     -------
@@ -137,9 +141,14 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight must have shape ({n_samples},), one weight per row of X. Got {weights.shape}.")
+        raise ValueError(
+            f"sample_weight must have shape ({n_samples},), one weight per row of {rows}. Got {weights.shape}."
+        )
     if not np.isfinite(weights).all() or weights.min() < 0:
-        raise ValueError(f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}.")
+        raise ValueError(
+            f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}; "
+            "a weight of 0 leaves a row out."
+        )
     if not weights.any():
         raise ValueError(f"sample_weight is zero for all {n_samples} rows; at least one weight must be above zero.")
     return weights
@@ -160,9 +169,29 @@ def hint(value: object, allowed: Iterable[object]) -> str:
     " Did you mean 'ridge'? Allowed: ridge, nuclear."
     """
     names = [str(one) for one in allowed]
-    close = difflib.get_close_matches(str(value), names, n=1)
-    meant = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{meant} Allowed: {', '.join(names)}."
+    return f"{suggest(value, names)} Allowed: {', '.join(names)}."
+
+
+def suggest(value: object, allowed: Iterable[object]) -> str:
+    """Return the end of a message with the closest allowed value; empty if no value is close.
+
+    Parameters
+    ----------
+    value : object
+        Value that the user gave.
+    allowed : iterable
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> suggest("rigde", ["ridge", "nuclear"]), suggest("tol", ["ridge", "nuclear"])
+    (" Did you mean 'ridge'?", '')
+    """
+    close = difflib.get_close_matches(str(value), [str(one) for one in allowed], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def check_table(where: str, value: Any) -> dict[str, Any]:

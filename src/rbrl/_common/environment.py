@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -74,6 +75,26 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise explain_import_error(error, extra, purpose) from error
+
+
+def missing_modules(extra: str) -> list[str]:
+    """Return the modules of an extra that are not installed.
+
+    Parameters
+    ----------
+    extra : str
+        Name of the extra, a key of `EXTRAS`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> set(missing_modules("cli")) <= {"typer", "rich"}
+    True
+    """
+    return [module for module in EXTRAS[extra] if find_spec(module) is None]
 
 
 def explain_import_error(error: ImportError, extra: str, purpose: str) -> ImportError:

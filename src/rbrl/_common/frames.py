@@ -29,7 +29,8 @@ def column_names(frame: Any) -> list[str] | None:
     >>> column_names(pd.DataFrame({"sea": [1], "sand": [0]}))
     ['sea', 'sand']
     """
-    columns = getattr(frame, "columns", None)
+    # A table of pyarrow has names as `column_names` and arrays as `columns`.
+    columns = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
     names = [] if columns is None else list(columns)
     return names if names and all(isinstance(name, str) for name in names) else None
 

@@ -4,7 +4,6 @@ The cards are in `cards.toml`. `load` finds a data set in a folder or downloads 
 content with the content hash on the card.
 """
 
-import difflib
 import json
 import os
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy import sparse
 
+from rbrl._common.checks import suggest
 from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense
 from rbrl._common.progress import bar, display_for
@@ -221,9 +221,8 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
     (2417, 14)
     """
     if name not in CARDS:
-        close = difflib.get_close_matches(str(name), CARDS, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(sorted(CARDS))}."
-        raise DatasetNotFoundError(f"no data set is called {name!r}. {hint}")
+        meant = suggest(name, CARDS) or f" Known: {', '.join(sorted(CARDS))}."
+        raise DatasetNotFoundError(f"no data set is called {name!r}.{meant}")
     card = CARDS[name]
     if data_home is None and name == "yeast" and (path := find_yeast()):
         return check_content(load_file(path, -card.n_labels), card, path)

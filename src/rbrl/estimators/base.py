@@ -69,6 +69,8 @@ class MultiLabelClassifier(NamedAnswers):
         Index of the first column in the file; other files of this format are read in the same way.
     ignored_columns_ : list of str, if columns of the file were ignored
         Names of these columns. Other files may have them, too.
+    categories_ : dict of str to list of str, if X was a data frame or a file with columns of few words
+        Words of each such column. It has a feature "column=word" for each word, with the values 0 and 1.
     label_words_ : dict of str to int, if words were declared to mean that a label is relevant
         Words in label columns, and whether they mean 1 or 0.
     targets_ : SignedTargets
@@ -103,6 +105,7 @@ class MultiLabelClassifier(NamedAnswers):
     first_label_: int
     ignored_columns_: list[str]
     label_words_: dict[str, int]
+    categories_: dict[str, list[str]]
     empty_share_: float
     non_empty: Filling = False
     # Names of the parameters that a fitted model may change, because only predictions depend on them.

@@ -14,10 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import users_level
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
+from rbrl.estimators.named_answers import NOT_FITTED, iterate_parts
 
 # A classifier of scikit-learn, which has no type annotations.
 Learner: TypeAlias = Any
@@ -398,3 +400,30 @@ def compute_chain_votes(chain: ClassifierChain, rows: Matrix, soft: bool) -> Flo
         if soft:
             shares[:, step] = compute_probabilities(learner, extended)[:, 1]
     return (shares if soft else predicted)[:, np.argsort(chain.order_)]
+
+
+def learns_one_label(model: Any) -> bool:
+    """Tell whether a classifier of scikit-learn, perhaps at the end of a pipeline, rejects label matrices.
+
+    Classifiers of other packages are never reported, because many do not declare their targets.
+
+    Parameters
+    ----------
+    model : classifier, not fitted
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> learns_one_label(LogisticRegression()), learns_one_label(KNeighborsClassifier())
+    (True, False)
+    """
+    if not all(type(part).__module__.startswith("sklearn.") for part in iterate_parts(model, NOT_FITTED)):
+        return False
+    tags = get_tags(model)
+    is_multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label or tags.target_tags.multi_output
+    return not is_multi_label

@@ -56,8 +56,9 @@ from rbrl.scales import (
     kernel_width,
 )
 from rbrl.solvers import Certifier, LowRank, Solution, Solver, solve_and_certify, solve_kernel
-from rbrl.solvers.factor_proof import prove_factors
+from rbrl.solvers.factor_proof import prove_weights
 from rbrl.solvers.proof import prove_function, prove_linear
+from rbrl.solvers.solve import to_weights
 
 # Largest number of weights, or of scores, that a model of low rank computes as a dense array. The solver holds up to ten
 # arrays of this size, which are 1.3 GB. Larger models stay in factors.
@@ -204,11 +205,7 @@ class ModelForm(ABC):
         max_iter : int
         """
         objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
-        weights: Any = start
-        if isinstance(start, LowRankMatrix):
-            weights = LowRankMatrix(objective.design.weights(start.left), start.right)
-        elif start is not None:
-            weights = objective.design.weights(start)
+        weights = None if start is None else to_weights(objective.design, start)
         return solve_and_certify(solver, objective, self.make_certifier(objective), weights, self.model.tol, max_iter)
 
     @abstractmethod
@@ -297,22 +294,16 @@ class LinearForm(ModelForm):
 
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier by the rows as they are, for coefficients as an array or as factors."""
-        return Certifier(
-            partial(prove_linear, objective, self.observed),
-            self.X.dtype,
-            prove_factors=partial(prove_factors, objective, self.observed),
-            has_intercept=self.model.fit_intercept,
-        )
+        prove = partial(prove_weights, objective, self.observed)
+        return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
         size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
         if isinstance(solver, LowRank) and solver.in_blocks:
-            factors = FactorSize(self._rank, solver.count_steps(self._rank * (sum(size[1:]) + 1)))
-            return estimate_factors_in_blocks(size, self.X, factors)
-        if self.model.max_rank is not None:
-            return estimate_factors(size)
-        return estimate_quasi_newton(size, self.X)
+            n_steps = solver.count_steps(self._rank * (sum(size[1:]) + 1))
+            return estimate_factors_in_blocks(size, self.X, FactorSize(self._rank, n_steps))
+        return estimate_quasi_newton(size, self.X) if self.model.max_rank is None else estimate_factors(size)
 
 
 class KernelForm(ModelForm):

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import wraps
 from inspect import isfunction
 from types import MethodType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +28,16 @@ from rbrl.targets import SignedTargets, label_matrix
 OUTPUT_METHODS = ("predict", "decision_function", "predict_proba")
 # True while one of these methods runs: its calls of other methods, or of a model inside, return arrays.
 _INSIDE_CALL: ContextVar[bool] = ContextVar("_INSIDE_CALL", default=False)
+
+
+class _NoProbabilities:
+    """Attribute `predict_proba` of a classifier without probabilities: AttributeError with a solution."""
+
+    def __get__(self, model: object, owner: type) -> Any:
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute 'predict_proba': its scores are no probabilities. Fit "
+            f"CalibratedMultiLabelClassifier({owner.__name__}()) to have both."
+        )
 
 
 class NamedAnswers(ClassifierMixin, BaseEstimator):
@@ -65,6 +75,8 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
     label_names: LabelNames = None
     label_names_: Array
     targets_: SignedTargets
+    if not TYPE_CHECKING:
+        predict_proba = _NoProbabilities()
 
     @property
     def classes_(self) -> Array:
@@ -144,6 +156,7 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         labels : array (n_samples, k)
             Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
         scores : array (n_samples, k)
+            Scores; probabilities of a :class:`rbrl.CalibratedMultiLabelClassifier`.
 
         Examples
         --------
@@ -232,11 +245,16 @@ class _ConditionalMethod:
 
     def __init__(self, method: Any) -> None:
         self._method = method
+        self.__name__ = method.fn.__name__
         self.__doc__ = method.__doc__
 
     def __get__(self, model: NamedAnswers | None, owner: type) -> Any:
-        """Return the bound method; raise AttributeError if its condition is not met."""
-        bound = self._method.__get__(model, owner)
+        try:
+            bound = self._method.__get__(model, owner)
+        except AttributeError:
+            if self.__name__ == "predict_proba":
+                _NoProbabilities().__get__(model, owner)
+            raise
         return bound if model is None else MethodType(_convert_output(bound.__func__), model)
 
 
@@ -366,7 +384,8 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     labels : array (n_samples, k)
         Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
     scores : array (n_samples, k)
-        Results of `decision_function`, or of `predict_proba` if the model has no `decision_function`.
+        Results of `decision_function`, or of `predict_proba` if the model is calibrated or has no
+        `decision_function`.
 
     Examples
     --------

@@ -135,7 +135,7 @@ class ReductionClassifier(MultiLabelClassifier):
         if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")):
             raise ValueError(
                 f"The estimator parameter of {owner} must be a classifier with fit and predict, or None. "
-                f"Got {self.estimator!r} instead."
+                f"Got {self.estimator!r} instead; pass for example LogisticRegression()."
             )
 
 

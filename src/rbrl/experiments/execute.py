@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import defaultdict
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rbrl._common.checks import users_level
 from rbrl._common.progress import Display, Lines, Live, bar, display_for, duration
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
@@ -163,6 +165,8 @@ class Session:
     def _save(self, run: Run, outcome: Outcome) -> None:
         """Write an outcome to the store, and report it to the progress."""
         self.store.save(run, outcome)
+        for category, text in outcome.warnings:
+            warnings.warn(text, category, stacklevel=users_level())
         for error in (other.error for other in outcome.others if other.error):
             self.progress.noted(f"{run.title}: the evaluation with another decision rule failed: {error}")
         self.settled.add(run.key)

@@ -23,6 +23,7 @@ from rbrl._common.bases import BaseEstimator, ClassifierMixin, Estimator
 from rbrl._common.checks import hint
 from rbrl._common.typing import Array, Matrix
 from rbrl.decision import non_empty as best_where_empty
+from rbrl.estimators.base_learners import learns_one_label
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.command import CommandClassifier, split_command
 from rbrl.experiments.plan import Plan
@@ -156,8 +157,22 @@ def check_method(plan: Plan, method: MethodSpec) -> None:
             if isinstance(value, dict):
                 with _as_plan_error(f"{where}: {value['use']!r} cannot be made with these params"):
                     _build_value(value, plan.folder)
+        if cls.__module__.startswith("sklearn."):
+            _refuse_single_label(where, method.use, params, plan.folder)
         if grids:
             _check_criterion(plan, method, where, params)
+
+
+def _refuse_single_label(where: str, use: str, params: dict[str, Any], folder: str | Path) -> None:
+    """Refuse a classifier of scikit-learn that learns one label."""
+    with _as_plan_error(f"{where}: {use!r} cannot be made with these params"):
+        estimator = build(use, params, folder)
+        one_label = learns_one_label(estimator)
+    if one_label:
+        raise PlanError(
+            f"{where}.use must name a multi-label classifier. Got {use!r}, which learns one label; write use = 'br', which "
+            f"is BinaryRelevance, with params.estimator = {{use = {use!r}}}."
+        )
 
 
 def _check_criterion(plan: Plan, method: MethodSpec, where: str, params: dict[str, Any]) -> None:

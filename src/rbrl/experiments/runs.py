@@ -148,6 +148,8 @@ class Outcome:
         Description of the machine.
     reliability : ReliabilityBins or None
         Bins of the probabilities of all labels, if a metric needs probabilities.
+    warnings : list of (class, str)
+        Different warnings of the run. The process that called `execute` gives them.
     """
 
     status: str = "failed"
@@ -167,6 +169,7 @@ class Outcome:
     others: list[Outcome] = field(default_factory=list)
     machine: str = ""
     reliability: ReliabilityBins | None = None
+    warnings: list[tuple[type[Warning], str]] = field(default_factory=list)
 
     def fail(self, error: BaseException, again: bool = False) -> Outcome:
         """Turn this outcome into that of an error, and return it."""

@@ -3,6 +3,7 @@
 A table of values has one row for each data set and one column for each method.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ def range_sf(q: ArrayLike, n_variables: int) -> FloatArray:
     return np.clip(1 - n_variables * VARIABLE_STEP * (within ** (n_variables - 1) @ NORMAL_DENSITY), 0.0, 1.0)
 
 
+@cache
 def range_isf(p: float, n_variables: int) -> float:
     """Return the value that the range of standard normal variables exceeds with probability p."""
     if not 0 < p < 1:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from threading import Thread
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -37,6 +40,12 @@ Grid: TypeAlias = dict[str, list[Any]]
 
 # Names of Dask's errors for a lost worker; the classes exist only if Dask is installed.
 DASK_WORKER_ERRORS = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
+# Seconds between two checks of a worker that its parent still runs. A check takes microseconds, and a
+# worker should not outlive its parent noticeably.
+PARENT_CHECK_SECONDS = 1.0
+
+# Parents whose end a thread of this process waits for.
+_watched_parents: set[int] = set()
 
 
 def work(
@@ -62,8 +71,9 @@ def work(
         KeyboardInterrupt is raised, because the user may have stopped the comparison.
     """
     outcome = Outcome(machine=machine())
+    caught: list[warnings.WarningMessage] = []
     try:
-        with one_thread(), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings(record=True) as caught:
             # The gap of a fit has its own column; a warning for each fit would hide the progress.
             warnings.simplefilter("ignore", ConvergenceWarning)
             _work(outcome, run, X, Y, known, [OtherRule(*other) for other in zip(run.others, others)])
@@ -71,7 +81,38 @@ def work(
         raise
     except BaseException as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
         outcome.fail(error)
+    outcome.warnings = _list_warnings(caught)
     return outcome
+
+
+def _list_warnings(caught: Iterable[warnings.WarningMessage]) -> list[tuple[type[Warning], str]]:
+    """Return each different warning once, as a class that every process can import, and its text."""
+    found: dict[tuple[type[Warning], str], None] = {}
+    for one in caught:
+        homes = ((base, base.__module__.partition(".")[0]) for base in one.category.__mro__)
+        category = next(base for base, home in homes if home in ("rbrl", "sklearn", "builtins"))
+        found[category, str(one.message)] = None
+    return list(found)
+
+
+def work_for_parent(parent: int, *arguments: Any) -> Outcome:
+    """Call `work_in_process` in a child of the process `parent`; the child ends if the parent is killed."""
+    if parent not in _watched_parents:
+        _watched_parents.add(parent)
+        Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    return work_in_process(*arguments)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Wait until the process `parent` has ended, and end this process, too; a killed parent cannot do so itself."""
+    if sys.platform == "win32":
+        # Only there does joblib give a child the handle of its parent.
+        if (process := multiprocessing.parent_process()) is not None:
+            process.join()
+    else:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK_SECONDS)
+    os._exit(1)
 
 
 def work_in_process(*arguments: Any) -> Outcome:
@@ -317,7 +358,7 @@ class Processes(Serial):
 
     def submit(self, *arguments: Any) -> Future[Outcome]:
         """Send a run to a worker."""
-        return self._executor().submit(work_in_process, *arguments)
+        return self._executor().submit(work_for_parent, os.getpid(), *arguments)
 
     def __exit__(self, *error: object) -> None:
         """End the workers; after an error, kill them without waiting for their runs."""

@@ -21,11 +21,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+from rbrl._common.categories import CategoryEncoder
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.estimators import BinaryRelevance
 from rbrl.kernels import gram
-from rbrl.selection import TunedThresholdClassifier
+from rbrl.selection import CalibratedMultiLabelClassifier, TunedThresholdClassifier
 
 # Longest name in a figure, in letters.
 LONGEST_DRAWN_NAME = 34
@@ -249,7 +250,8 @@ def reject_model(model: Any, reason: str) -> NoReturn:
     """Raise an error for a model that cannot be explained; the reason follows its class name."""
     raise ValueError(
         f"{type(model).__name__} {reason}. Linear models (coef_, intercept_) and kernel models (dual_coef_, X_fit_) can be "
-        "explained, also inside a Pipeline, a search, a TunedThresholdClassifier or BinaryRelevance."
+        "explained, also inside a Pipeline, a search, a TunedThresholdClassifier, a CalibratedMultiLabelClassifier or "
+        "BinaryRelevance."
     )
 
 
@@ -260,12 +262,15 @@ class UnwrappedModel:
     The classifier is the innermost one, which has the coefficients. `tuned` has the classifiers
     whose rules shift the scores, outermost first, each with the number of steps before it. `names`
     has the arrays ``feature_names_in_`` and ``label_names_`` of the outermost model that has them.
+    `calibrated` is the classifier, with the number of steps before it, that turns the scores into
+    probabilities. Rules around it are not in `tuned`, because they shift probabilities.
     """
 
     classifier: Any
     steps: list[Any] = field(default_factory=list)
     tuned: list[tuple[TunedThresholdClassifier, int]] = field(default_factory=list)
     names: dict[str, Array] = field(default_factory=dict)
+    calibrated: tuple[CalibratedMultiLabelClassifier, int] | None = None
 
     @classmethod
     def unwrap(cls, model: Any) -> "UnwrappedModel":
@@ -282,9 +287,17 @@ class UnwrappedModel:
             elif isinstance(model, TunedThresholdClassifier):
                 unwrapped.tuned.append((model, len(unwrapped.steps)))
                 unwrapped.classifier = model.estimator_
+            elif isinstance(model, CalibratedMultiLabelClassifier):
+                if unwrapped.calibrated:
+                    reject_model(model, "is inside another calibrated classifier, so its scores are not sums")
+                unwrapped.tuned.clear()
+                unwrapped.calibrated = (model, len(unwrapped.steps))
+                unwrapped.classifier = model.estimator_
             elif hasattr(model, "best_estimator_"):
                 unwrapped.classifier = model.best_estimator_
             else:
+                if categories := getattr(model, "categories_", None):
+                    unwrapped.steps.append(CategoryEncoder(categories))
                 return unwrapped
 
     def name_columns(self, data: Any) -> Columns:

@@ -87,13 +87,14 @@ class Block(NamedTuple):
 def describe_columns(block: Block) -> tuple[Any, ...]:
     """Return the properties of the first block that the other blocks must share.
 
-    They are n_features, n_labels, name, type of the labels, sparse labels, sparse features, and the
-    shift of :func:`rbrl.scales.shifted_sums`.
+    They are n_features, n_labels, name, type of the labels, sparse labels, and the shift of
+    :func:`rbrl.scales.shifted_sums`.
     """
     _check_matrices(block)
-    X, Y = block.X, block.Y
+    shapes = block.X.shape[1], block.Y.shape[1], block.name
+    X = block.X
     shift = np.zeros(X.shape[1]) if sparse.issparse(X) else np.asarray(X[:1]).sum(axis=0, dtype=np.float64)
-    return X.shape[1], Y.shape[1], block.name, Y.dtype, sparse.issparse(Y), sparse.issparse(X), shift
+    return *shapes, block.Y.dtype, sparse.issparse(block.Y), shift
 
 
 def survey_block(

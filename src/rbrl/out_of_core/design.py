@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 
 from rbrl._common.linalg import whiten
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
+from rbrl.datasets.dataset import stack_rows
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.out_of_core.block import describe_columns, projected_gram, survey_block
 from rbrl.out_of_core.sources import Blocks
@@ -250,7 +250,7 @@ class Survey(NamedTuple):
     empty_share : float
         Weighted share of the rows without a relevant label.
     sparse_features : bool
-        Whether the features of the first block are sparse.
+        Whether the features of all blocks are sparse.
     sample : tuple of X, Y, multiplicities, weights
         Some rows of every block, the number of rows that each of them represents, and their weights, or
         the weights of their entries, times this number.
@@ -292,9 +292,7 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     n_blocks = blocks.n_blocks
     if n_blocks == 0:
         raise ValueError("fit needs at least one block of rows. Got 0 blocks.")
-    n_features, n_labels, name, label_type, sparse_labels, sparse_features, shift = blocks.apply_to_first(
-        describe_columns
-    )
+    n_features, n_labels, name, label_type, sparse_labels, shift = blocks.apply_to_first(describe_columns)
     n_rows = min(SURVEY_ROWS, SURVEY_BYTES // (8 * max(n_labels, 1)))
     totals = blocks.total(
         survey_block,
@@ -315,11 +313,10 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     X, Y, multiplicities, weights = zip(*samples)
     if any(w.ndim == 2 for w in weights):
         weights = tuple(w if w.ndim == 2 else np.broadcast_to(w[:, None], y.shape) for w, y in zip(weights, Y))
-    stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
-    sample = stack(X), np.vstack(Y), np.concatenate(multiplicities), np.concatenate(weights)
+    sample = stack_rows(X), np.vstack(Y), np.concatenate(multiplicities), np.concatenate(weights)
     return Survey(
         n_samples=n_samples, n_features=n_features, n_labels=n_labels, n_entries=n_entries,
         low=-1 if minus_ones else 0, label_type=label_type, sparse_labels=sparse_labels, known=known,
         gram=gram, sums=sums, scales=ColumnScales.from_sums(*weighted_sums),
-        empty_share=empty_weight / weighted_sums[0], sparse_features=sparse_features, sample=sample,
+        empty_share=empty_weight / weighted_sums[0], sparse_features=all(map(issparse, X)), sample=sample,
     )  # fmt: skip

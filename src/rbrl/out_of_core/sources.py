@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import iadd
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -14,6 +15,8 @@ from rbrl._common.frames import check_same_rows, column_names, fill_masked_entri
 from rbrl._common.progress import Passes
 from rbrl._common.typing import MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
+from rbrl.datasets.shards import file_stamp
+from rbrl.exceptions import DataFormatError
 from rbrl.out_of_core.block import Block
 
 # Function of a block and other arguments. It returns a tuple of numbers, arrays and lists, which can be added.
@@ -114,6 +117,8 @@ class LocalBlocks(Blocks):
         self._parts = parts
         self.n_blocks = len(parts)
         self.reading_seconds = 0.0
+        # Size and time of the last change of each file when it was first read.
+        self._stamps: dict[int, tuple[int, int]] = {}
 
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """Return the sum, computed one block at a time.
@@ -134,10 +139,22 @@ class LocalBlocks(Blocks):
     def _read(self, i: int) -> Block:
         """Read part i, add the time that this takes to `reading_seconds`, and return its block."""
         start = time.perf_counter()
-        part = self._parts[i]
         paths = getattr(self._parts, "paths", None)
+        if paths:
+            self._check_unchanged(i, paths[i])
+        part = self._parts[i]
         self.reading_seconds += time.perf_counter() - start
         return _make_block(part, str(paths[i]) if paths else f"part {i}")
+
+    def _check_unchanged(self, i: int, path: Path) -> None:
+        """Raise DataFormatError if a file has changed since it was first read."""
+        stamp = file_stamp(path)
+        first = self._stamps.setdefault(i, stamp)
+        if stamp != first:
+            raise DataFormatError(
+                f"{path} changed during the fit: it had {first[0]} bytes when it was first read, and now has {stamp[0]}. "
+                "Every pass must read the same rows: fit again when no program writes to the file."
+            )
 
 
 class DaskBlocks(Blocks):

@@ -64,7 +64,7 @@ KINDS = {
         "n_neighbors_", "n_samples_seen_", "n_votes_", "pairs_", "rank_", "subsets_",
     ), WHOLE),
     **dict.fromkeys(("Y_fit_", "all_labelled_", "label_sets_", "played_"), TRUTH),
-    **dict.fromkeys(("classes_", "feature_names_in_", "label_names_"), NAMES),
+    **dict.fromkeys(("categories_", "classes_", "feature_names_in_", "label_names_"), NAMES),
 }  # fmt: skip
 # Attributes that may be infinite: a threshold below every score may be minus infinity because of rounding.
 INFINITE_ATTRIBUTES = ("threshold_", "thresholds_")

@@ -70,7 +70,8 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
     Attributes
     ----------
     cv_results_ : dict of arrays
-        Results in the format of scikit-learn, with gap and evaluations of every point and fold. The
+        Results in the format of scikit-learn, with gap, evaluations and seconds of every point and
+        fold. A model file does not contain the seconds. The
         gap is an estimate if `search_tol` is at least 1e-5 and the matrix is dense, because products
         are then in single precision. The gap of `best_estimator_` is certified.
     best_params_, best_index_, best_score_, best_estimator_

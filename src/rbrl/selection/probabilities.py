@@ -1,6 +1,7 @@
 """Calibrated probabilities: increasing maps from scores, learned for all labels together."""
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -392,6 +393,10 @@ class CalibratedMultiLabelClassifier(ScoreClassifier):
     def _never_empty(self) -> bool:
         """Return whether empty predictions are filled; classes of a 1-D target are not."""
         return self.targets_.is_matrix and self.non_empty_
+
+    def _score_blocks(self, X: MatrixLike) -> Iterator[FloatArray]:
+        """Yield the probabilities of all rows, by which `predict_top` ranks the labels."""
+        yield np.asarray(self.predict_proba(X))
 
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities less 1/2."""

@@ -18,6 +18,7 @@ from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Mat
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.base_learners import learns_one_label
 from rbrl.estimators.coefficients import WEIGHT_ATTRIBUTES
 from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
@@ -110,6 +111,13 @@ def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any
     token = THRESHOLD_SET_LATER.set(True)
     try:
         return estimator.fit(X, y, **options)
+    except ValueError as error:
+        if np.ndim(y) == 2 and learns_one_label(estimator):
+            raise ValueError(
+                f"A multi-label classifier is needed. Got {estimator!r}, which learns one label; pass "
+                f"BinaryRelevance({estimator!r})."
+            ) from error
+        raise
     finally:
         THRESHOLD_SET_LATER.reset(token)
 

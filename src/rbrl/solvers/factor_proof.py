@@ -34,7 +34,25 @@ from rbrl._loops import rows
 from rbrl.problem.design import add_adjoint, last_row_times, scores
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import PRODUCT_ROUNDING, DualPoint, best_theta, loss_bound, measure_pull
-from rbrl.solvers.proof import Proof, build_proof, compute_extended_scores, sum_sizes
+from rbrl.solvers.proof import Proof, build_proof, compute_extended_scores, prove_linear, sum_sizes
+
+
+def prove_weights(objective: Objective, X: Matrix, W: Any, dual_scores: Any) -> Proof:
+    """Return the proof of a linear model whose coefficients are an array or factors.
+
+    Parameters
+    ----------
+    objective : Objective
+    X : array or CSR matrix (n_samples, n_features)
+    W : array or LowRankMatrix (n_columns, n_labels)
+    dual_scores : array or LowRankMatrix (n_samples, n_labels)
+
+    Returns
+    -------
+    Proof
+    """
+    prove = prove_factors if isinstance(W, LowRankMatrix) else prove_linear
+    return prove(objective, X, W, dual_scores)
 
 
 def prove_factors(objective: Objective, X: Matrix, W: LowRankMatrix, dual_scores: LowRankMatrix) -> Proof:

@@ -15,7 +15,7 @@ from rbrl._common.linalg import squares
 from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, issparse
 from rbrl._loops import COMPILED
-from rbrl.problem import LARGEST_DECOMPOSITION, KernelDesign, MatrixDesign, Objective, SpectralDesign
+from rbrl.problem import LARGEST_DECOMPOSITION, Design, KernelDesign, MatrixDesign, Objective, SpectralDesign
 from rbrl.solvers.base import Solver, SolverResult, Start
 from rbrl.solvers.dual_ascent import DualAscent, explain_unsuitable
 from rbrl.solvers.proof import Proof, prove_function, prove_kernel
@@ -279,6 +279,13 @@ class Certifier:
         return Solution(coefficients, proof, result)
 
 
+def to_weights(design: Design, coefficients: Any) -> Any:
+    """Return the weights of coefficients in the coordinates of a design, as an array or as factors."""
+    if isinstance(coefficients, LowRankMatrix):
+        return LowRankMatrix(design.weights(coefficients.left), coefficients.right)
+    return design.weights(coefficients)
+
+
 def solve_and_certify(
     solver: Solver, objective: Objective, certifier: Certifier, start: Start = None, tol: float = 1e-4,
     max_iter: int = 1000,
@@ -324,7 +331,7 @@ def solve_and_certify(
     # The rounding errors of the next solution may be half as large again.
     left = tol - 1.5 * (solution.proof.gap - result.gap)
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
-        again = objective.design.weights(solution.coefficients) if result.weights is None else result.weights
+        again = to_weights(objective.design, solution.coefficients) if result.weights is None else result.weights
         more = solver.solve(objective, start=again, tol=left, max_iter=max_iter - result.n_iter)
         solution = certifier.certify(objective, _join_results(result, more))
     gap = solution.proof.gap

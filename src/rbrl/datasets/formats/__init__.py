@@ -58,7 +58,7 @@ class ReadOptions:
         Words in label columns that mean that a label is relevant.
     nominal : {"codes", "onehot"} or None
         Form of a nominal feature with more than two values. None means codes if the file declares
-        the values, as ARFF does; other words are refused.
+        the values, as ARFF does, and one 0/1 column per word for other features of few words.
     encoding : str or None
         Encoding of a text file; None means that it is detected.
     sparse_labels : bool

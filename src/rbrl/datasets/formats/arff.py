@@ -79,7 +79,11 @@ class Header:
             elif keyword.lower() == "@attribute":
                 header._read_attribute(rest, options.ignored_names)
             else:
-                raise format_error(f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
+                raise format_error(
+                    f"expected @relation, @attribute or @data; got {quote(text)}: if this is no ARFF file, "
+                    "rename it with the ending of its format, such as .csv",
+                    header.n_lines,
+                )
         raise format_error(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
 
     def _read_relation(self, rest: str) -> None:

@@ -27,7 +27,7 @@ from scipy import sparse
 from rbrl._common.environment import read_array_header, replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
-from rbrl.datasets.formats import MAX_DATA_FILE_BYTES, Format, ReadOptions, format_error, quote
+from rbrl.datasets.formats import MAX_DATA_FILE_BYTES, Format, ReadOptions, format_error, list_some, quote
 from rbrl.datasets.formats.table import check_names, join_parts, label_matrix, relevant_labels
 from rbrl.exceptions import DataFormatError
 
@@ -136,7 +136,10 @@ def _read_matrix(arrays: dict[str, Array], key: str) -> Any:
     try:
         return read_csr({field: arrays[f"{key}_{field}"] for field in CSR_FIELDS}, key)
     except KeyError as error:
-        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+        found = list_some(list(arrays), 5) or "no arrays"
+        raise format_error(
+            f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing; the file has {found}"
+        ) from error
 
 
 def read_csr(arrays: Mapping[str, Array], key: str) -> Any:

@@ -5,7 +5,8 @@ Mulan's XML file of the same name, which is also written. The metadata of a Parq
 pyarrow) say which columns are labels.
 
 An empty cell, `?`, `NA`, `null` and the like (`words.MISSING_WORDS`) are missing values. With the
-option `nominal`, words have codes in alphabetical order. Words in a column of numbers are refused.
+option `nominal`, words have codes in alphabetical order; without it, few words become columns of 0/1.
+Words in a column of numbers are refused.
 The row index that pandas writes into a first column without a name is left out, with a warning.
 """
 
@@ -44,7 +45,15 @@ from rbrl.datasets.formats.table import (
     create_text_table,
     order_columns,
 )
-from rbrl.datasets.formats.words import MAX_WORDS, column_codes, is_missing, parse_cells, undeclared_word_error
+from rbrl.datasets.formats.words import (
+    MAX_WORDS,
+    column_codes,
+    is_missing,
+    parse_categories,
+    parse_cells,
+    undeclared_word_error,
+    unknown_word_error,
+)
 
 CSV_SEPARATORS = ",;\t|"
 SEPARATOR_HINT = "; cells are separated by a comma, semicolon, tab or |"
@@ -81,6 +90,8 @@ class Csv(TableFormat):
             blocks = _read_blocks(path, options, size or ROWS_PER_PASS_BLOCK, {}, choose(names, None), truth=True)
         for block in blocks:
             for j, (word, line) in block.words.items():
+                if choose and names[j] in _model_categories(options):
+                    raise unknown_word_error(names[j], word, _model_categories(options)[names[j]], line)
                 raise undeclared_word_error(names[j], word, line)
             yield Table(path, names, block.matrix, block.lines, codes, hint=SEPARATOR_HINT)
 
@@ -171,7 +182,10 @@ def _read_blocks(
             for i, j in enumerate(columns):
                 if j in ignored:
                     continue
-                values = parse_cells(cells[j], codes.get(j), truth)
+                categories = _model_categories(options).get(names[j]) if truth else None
+                values = (
+                    parse_categories(cells[j], categories) if categories else parse_cells(cells[j], codes.get(j), truth)
+                )
                 if None in values:
                     place = values.index(None)
                     words[j] = (cells[j][place].strip(), lines[place])
@@ -193,8 +207,10 @@ def _open_rows(
         try:
             names = next(reader, None)
             if not names:
-                first = head[0] if head else ""
-                raise format_error(f"there is no header of column names; the file begins with {quote(first)}", 1)
+                found = f"the file begins with {quote(head[0])}" if head else "the file is empty"
+                raise format_error(
+                    f"there is no header of column names; {found}: write the names into the first line", 1
+                )
             kept = drop_index_columns(path, names, options, warn)
             yield [names[j] for j in kept], _check_rows(reader, len(names), kept)
         except csv.Error as error:
@@ -262,7 +278,8 @@ class Parquet(TableFormat):
             for batch in _read_batches(file, size or ROWS_PER_BATCH):
                 matrix = np.full((batch.num_rows, len(names)), np.nan)
                 for i, j in read.items():
-                    matrix[:, i] = _convert_column(names[i], batch.column(j), codes.get(i), pa)
+                    categories = _model_categories(options).get(names[i]) if choose else None
+                    matrix[:, i] = _convert_column(names[i], batch.column(j), codes.get(i), pa, categories)
                 table = Table(path, names, matrix, None, codes, declared_labels=head.get("labels"))
                 yield replace(table, declared_codes=head.get("categorical_index") or ())
 
@@ -315,13 +332,22 @@ def _count_parquet_words(file: Any, places: Mapping[int, int], pa: Any) -> Codes
     return {i: column_codes(schema.names[places[i]], counts[i]) for i in counts}
 
 
-def _convert_column(name: str, column: Any, codes: Mapping[str, float] | None, pa: Any) -> FloatArray:
-    """Return a column of pyarrow as float64; words without codes must be numbers or truth words.
+def _model_categories(options: ReadOptions) -> Mapping[str, Sequence[str]]:
+    """Return the words of the model that will use the file, by the name of the column."""
+    return options.columns.categories if options.columns else {}
 
-    Nulls are NaN.
-    """
+
+def _convert_column(
+    name: str, column: Any, codes: Mapping[str, float] | None, pa: Any, categories: Sequence[str] | None = None
+) -> FloatArray:
+    """Return a column as numbers; words without codes must be numbers, truth words or words of a model."""
     if _is_text(column.type, pa):
         words = [word.strip() if word else "" for word in column.to_pylist()]
+        if categories:
+            places = parse_categories(words, categories)
+            if None in places:
+                raise unknown_word_error(name, words[places.index(None)], categories)
+            return np.array(places, dtype=np.float64)
         values = parse_cells(words, codes, truth=True)
         if None in values:
             raise undeclared_word_error(name, words[values.index(None)])
