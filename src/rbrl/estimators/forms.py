@@ -303,7 +303,12 @@ class LinearForm(ModelForm):
         if isinstance(solver, LowRank) and solver.in_blocks:
             n_steps = solver.count_steps(self._rank * (sum(size[1:]) + 1))
             return estimate_factors_in_blocks(size, self.X, FactorSize(self._rank, n_steps))
-        return estimate_quasi_newton(size, self.X) if self.model.max_rank is None else estimate_factors(size)
+        if self.model.max_rank is not None:
+            return estimate_factors(size)
+        # Without a nuclear norm, this solver is chosen for weak ridges, which need Newton's direction.
+        newton = getattr(solver, "newton", None) if find_nuclear(self.model) == 0 else None
+        largest_blocks = 0 if newton is None else newton.largest_blocks
+        return estimate_quasi_newton(size, self.X, getattr(solver, "memory", 0), largest_blocks)
 
 
 class KernelForm(ModelForm):
@@ -364,9 +369,10 @@ class KernelForm(ModelForm):
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
-        return estimate_kernel(
-            FitSize(self.X.shape[0], self.X.shape[1], self.n_labels), is_decomposed=not self.has_row_design
-        )
+        size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
+        # A kernel matrix that the caller computed is copied.
+        n_copies = 2 if self.model.kernel == "precomputed" else 1
+        return estimate_kernel(size, is_decomposed=not self.has_row_design, n_copies=n_copies)
 
     def count_parameters(self, ridge: float, design: Design | None = None) -> float:
         """Estimate the effective number of parameters from a sample of the rows, unless there is a design."""

@@ -30,7 +30,7 @@ except ImportError as error:
     raise explain_import_error(error, "report", "Drawing figures") from error
 
 __all__ = [
-    "draw_average_ranks", "draw_critical_difference", "draw_trade_off", "save_figure", "use_style",
+    "draw_average_ranks", "draw_critical_difference", "draw_trade_off", "plain_powers", "save_figure", "use_style",
 ]  # fmt: skip
 
 # Colour of text.
