@@ -193,14 +193,11 @@ class Certifier:
     prove : callable
         Function of the stored coefficients, which may be in single precision, and of the scores at
         which the solver found its best bound. It computes in double precision, and returns a
-        :class:`~rbrl.solvers.proof.Proof`.
+        :class:`~rbrl.solvers.proof.Proof`. Both are factors if the solver returns factors.
     dtype : dtype
         Type of the stored coefficients.
     evaluations : float, default=1.0
         Number of evaluations that a proof costs.
-    prove_factors : callable, default=None
-        The function for coefficients in factors, of which the scores are factors, too. None means
-        that no solver returns factors.
     has_intercept : bool, default=False
         Whether the last coefficients are the intercepts, which are stored as numbers beside the factors.
 
@@ -223,7 +220,6 @@ class Certifier:
     prove: Callable[[Any, Any], Proof]
     dtype: np.dtype[Any]
     evaluations: float = 1.0
-    prove_factors: Callable[[LowRankMatrix, LowRankMatrix], Proof] | None = None
     has_intercept: bool = False
 
     def certify(self, objective: Objective, result: SolverResult) -> Solution:
@@ -236,8 +232,8 @@ class Certifier:
             It is changed: its weights become None if they can be computed from the coefficients.
         """
         design = objective.design
-        if self.prove_factors is not None and isinstance(result.weights, LowRankMatrix):
-            return self._certify_factors(objective, result, self.prove_factors)
+        if isinstance(result.weights, LowRankMatrix):
+            return self._certify_factors(objective, result)
         coefficients = design.coefficients(result.weights, self.dtype)
         idle = ~objective.known
         if idle.any():
@@ -254,9 +250,7 @@ class Certifier:
         proof = self.prove(coefficients, duals)
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
 
-    def _certify_factors(
-        self, objective: Objective, result: SolverResult, prove: Callable[[LowRankMatrix, LowRankMatrix], Proof]
-    ) -> Solution:
+    def _certify_factors(self, objective: Objective, result: SolverResult) -> Solution:
         """Return the coefficients of a result in factors, with their proof."""
         left = objective.design.coefficients(result.weights.left, self.dtype)
         right = result.weights.right.astype(self.dtype)
@@ -273,7 +267,7 @@ class Certifier:
             left[-1] = 0.0
             left[-1, -1] = 1.0
         coefficients = LowRankMatrix(left, right)
-        proof = prove(coefficients, result.scores)
+        proof = self.prove(coefficients, result.scores)
         # The scores of the rows are as large as the coefficients, and can be computed from them.
         result = replace(result, weights=None, scores=None, evaluations=result.evaluations + self.evaluations)
         return Solution(coefficients, proof, result)
