@@ -294,10 +294,9 @@ class LinearForm(ModelForm):
 
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier by the rows as they are, for coefficients as an array or as factors."""
-        prove = partial(prove_linear, objective, self.observed)
-        of_factors = partial(prove_factors, objective, self.observed)
-        has_intercept = self.model.fit_intercept
-        return Certifier(prove, self.X.dtype, prove_factors=of_factors, has_intercept=has_intercept)
+        prove: Any = prove_factors if self.stays_factored else prove_linear
+        prove = partial(prove, objective, self.observed)
+        return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
