@@ -95,7 +95,7 @@ def test_dual_values_never_fall(nuclear):
         visit_rows(ascent)
         if nuclear:
             ascent.update_nuclear_block()
-        loss = objective.sum_loss(ascent.dual_scores.__getitem__)
+        loss = objective.loss.evaluate(objective.Y, ascent.dual_scores, objective.sample_weight)[0]
         values.append(loss.linear - loss.quadratic - objective.ridge.value(ascent.W))
     assert np.all(np.diff(values) >= -1e-12 * abs(values[-1]))
     assert values[-1] <= QuasiNewton().solve(objective, tol=1e-10).objective * (1 + 1e-12)

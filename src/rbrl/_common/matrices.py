@@ -1,5 +1,6 @@
-"""Matrices that are not stored densely: labels of many rows in sparse form, and products of two factors."""
+"""Matrices of several forms: dense or sparse blocks of rows, sparse labels, and products of two factors."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -8,11 +9,28 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.linalg import leading_singular, singular_values
-from rbrl._common.typing import BoolArray, FloatArray, IntArray
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
 
 # Number of entries in a block of rows of a product: 16 MB. To compute a block, the right factor is read as a whole. This
 # takes too long for smaller blocks of a few rows.
 PRODUCT_BLOCK = 2**21
+
+
+def stored_values(A: Any) -> Array:
+    """Return all entries of a dense matrix, or the stored entries of a sparse one; not a copy."""
+    return A.data if sparse.issparse(A) else np.asarray(A)
+
+
+def stack_rows(blocks: Sequence[Any]) -> Any:
+    """Return the rows of all blocks as one matrix, which is sparse, in CSR format, if a block is sparse.
+
+    A single block is returned itself, not a copy.
+    """
+    if len(blocks) == 1:
+        return blocks[0]
+    if any(map(sparse.issparse, blocks)):
+        return sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr")
+    return np.vstack(blocks)
 
 
 class SparseLabels:

@@ -1,4 +1,4 @@
-"""Text in labels and in the cells of CSV files: checks, and protection against formulas."""
+"""Text in labels, in cells of CSV files and in reports: checks, formats, and protection against formulas."""
 
 import re
 import warnings
@@ -14,6 +14,8 @@ from rbrl.exceptions import GuessWarning, InvalidLabelsError
 
 # Characters that join the labels of a row in one text.
 SEPARATORS = (",", ";", "|")
+# Longest name in a figure, in letters.
+LONGEST_DRAWN_NAME = 34
 # First characters of a cell that a spreadsheet program runs as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -152,3 +154,21 @@ def list_first_names(names: Sequence[str], limit: int = 6) -> str:
     """
     shown = ", ".join(names[:limit])
     return shown + (f", … ({len(names)})" if len(names) > limit else "")
+
+
+def format_label(label: Any) -> str:
+    """Return the name of a label, or "label" with its number."""
+    return label if isinstance(label, str) else f"label {label}"
+
+
+def shorten_name(name: str) -> str:
+    """Shorten a name in the middle, so that a value at its end stays."""
+    return name if len(name) <= LONGEST_DRAWN_NAME else f"{name[: LONGEST_DRAWN_NAME - 13]}…{name[-12:]}"
+
+
+def format_table(heads: list[str], rows: list[list[str]], summary: list[list[str]], digits: int) -> str:
+    """Format a table of two parts with the column widths and empty lines of scikit-learn."""
+    width = max(digits, *(len(row[0]) for row in [*rows, *summary]))
+    lines = [["", *heads], [], *rows, [], *summary]
+    texts = (f"{line[0]:>{width}} " + "".join(f" {cell:>9}" for cell in line[1:]) if line else "" for line in lines)
+    return "".join(f"{text}\n" for text in texts)

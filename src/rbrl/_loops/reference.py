@@ -10,6 +10,7 @@ Hinges of the ranking SVMs are on pairs of labels. The pairs of row i have the i
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -23,49 +24,46 @@ MOST_PAIRS = 200_000
 ROW_ACCURACY = 0.01
 
 
-def _slack(Y: Array, F: Array) -> Array:
-    """Return the slacks max(1 - y f, 0), a new array; they are 0 for missing labels."""
-    return np.maximum(np.abs(Y) - Y * F, 0.0)
+def _hinges(Y: Array, F: Array, weights: Array, scale: float, costs: Array) -> tuple[Array, Array]:
+    """Return the slacks max(1 - y f, 0), which are 0 for missing labels, and the weights of the hinges: new arrays.
 
-
-def _cost(Y: Array, weights: Array, scale: float, costs: Array) -> Array:
-    """Return the weight of the hinge of each entry: (n_samples, n_labels); costs are (n_labels,)."""
-    return scale * (weights[:, None] if weights.ndim == 1 else weights) * np.where(Y > 0, costs, 1.0)
+    Both have the shape (n_samples, n_labels). The costs (n_labels,) multiply weights of relevant labels.
+    """
+    of_entries = weights[:, None] if weights.ndim == 1 else weights
+    return np.maximum(np.abs(Y) - Y * F, 0.0), scale * of_entries * np.where(Y > 0, costs, 1.0)
 
 
 def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array, R: Array) -> tuple[float, float]:
     """Add the gradient to R; return the value and the sum of weight * slack."""
-    slack = _slack(Y, F)
-    cost = _cost(Y, weights, scale, costs)
+    slack, cost = _hinges(Y, F, weights, scale, costs)
     R -= cost * Y * slack
     return 0.5 * float(np.sum(cost * slack**2)), float(np.sum(cost * slack))
 
 
 def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, costs: Array, H: Array) -> None:
     """Add the diagonal of the generalised Hessian to H, (n_samples, n_labels)."""
-    H += _cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)
+    slack, cost = _hinges(Y, F, weights, scale, costs)
+    H += cost * (slack > 0)
 
 
 def squared_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, costs: Array, M: Array) -> None:
     """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
-    np.einsum("jj->j", M)[:] += (_cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)).sum(axis=0)
+    slack, cost = _hinges(Y, F, weights, scale, costs)
+    np.einsum("jj->j", M)[:] += (cost * (slack > 0)).sum(axis=0)
 
 
 def squared_hinge_line(
     Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, costs: Array, d1: Array, d2: Array
 ) -> tuple[float, float]:
     """Add the derivatives in t of the loss at F + D diag(t) to d1, d2; return value and joint curvature."""
-    slack = _slack(Y, F + D * t)
-    cost = _cost(Y, weights, scale, costs)
+    slack, cost = _hinges(Y, F + D * t, weights, scale, costs)
     second = (cost * (slack > 0) * D**2).sum(axis=0)
     d1 -= (cost * Y * slack * D).sum(axis=0)
     d2 += second
     return 0.5 * float(np.sum(cost * slack**2)), float(second.sum())
 
 
-def _pairs(
-    Y: Array, F: Array, weights: Array, scale: float, margin: float
-) -> Iterator[tuple[Array, Array, Array, Array, Array]]:
+def _pairs(Y: Array, F: Array, weights: Array, scale: float, margin: float) -> Iterator[tuple[Array, ...]]:
     """Yield the rows that have pairs, in groups with equal numbers of relevant and irrelevant labels.
 
     A group has the indices of its rows as a column, the relevant labels, the irrelevant labels, and
@@ -124,8 +122,8 @@ def pairwise_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, marg
     n_labels = len(M)
     for _, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
         active = price * (slack > 0)
-        np.einsum("jj->j", M)[:] += _by_label(pos, active.sum(axis=2), n_labels)
-        np.einsum("jj->j", M)[:] += _by_label(neg, active.sum(axis=1), n_labels)
+        own = _by_label(pos, active.sum(axis=2), n_labels) + _by_label(neg, active.sum(axis=1), n_labels)
+        np.einsum("jj->j", M)[:] += own
         pairs = _by_label(pos[:, :, None] * n_labels + neg[:, None, :], active, n_labels**2).reshape(M.shape)
         M -= pairs + pairs.T
 
@@ -223,8 +221,7 @@ def best_sparse_scores(
 ) -> None:  # fmt: skip
     """Write the largest scores X @ W + intercepts of each row, and their columns; the first of equal scores comes first."""
     F = np.tile(intercepts, (len(best), 1))
-    W = np.zeros((len(W_indptr) - 1, len(intercepts)))
-    np.add.at(W, (_row_of(W_indptr), W_indices), W_data)
+    W = sparse.csr_array((W_data, W_indices, W_indptr), shape=(len(W_indptr) - 1, len(intercepts))).toarray()
     sparse_product(data, indices, indptr, W, F)
     columns[:] = np.argsort(-F, axis=1, kind="stable")[:, : best.shape[1]]
     best[:] = np.take_along_axis(F, columns, axis=1)
@@ -232,19 +229,19 @@ def best_sparse_scores(
 
 def _ascend_row(
     pairs: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array, f: Array, curvature: float,
-    inner: int, moved: Array,
-) -> None:  # fmt: skip
+    inner: int,
+) -> Array:  # fmt: skip
     """Take coordinate steps over the pairs of one row, in at most `inner` passes.
 
-    `pairs` has the first and last index. Change alpha and the scores f of the row, and write the change
-    of its coefficients to `moved`. The passes end if no variable changes by more than 0.001 of its cap.
+    `pairs` has the first and last index. Change alpha and the scores f of the row, and return the change
+    of its coefficients. The passes end if no variable changes by more than 0.001 of its cap.
     """
     first, last = pairs
-    moved[:] = 0.0
+    moved = np.zeros_like(f)
     if curvature <= 0.0:
         # The scores do not depend on the coefficients of this row, so its dual variables are at their caps.
         alpha[first:last] = cap[first:last]
-        return
+        return moved
     length = 0.5 / curvature
     for _ in range(inner):
         change = 0.0
@@ -261,6 +258,7 @@ def _ascend_row(
                 change = max(change, abs(step) / cap[e])
         if change < 1e-3:
             break
+    return moved
 
 
 def ascend_gram(
@@ -268,10 +266,9 @@ def ascend_gram(
     biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
     """Ascend over rows in `order`; change alpha, the scores (n_labels, n) without biases, and the biases."""
-    moved = np.empty_like(biases)
     for i in order:
         f = scores[:, i] + biases
-        _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, K[i, i] + lift, inner, moved)
+        moved = _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, K[i, i] + lift, inner)
         biases += lift * moved
         scores += np.outer(moved, K[i])
 
@@ -281,12 +278,11 @@ def ascend_rows(
     margin: Array, cap: Array, alpha: Array, biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
     """Ascend over the CSR rows in `order`; change alpha, the weights W and the biases, in place."""
-    moved = np.empty_like(biases)
     for i in order:
         x = data[indptr[i] : indptr[i + 1]]
         columns = indices[indptr[i] : indptr[i + 1]]
         f = x @ W[columns] + biases
-        _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, norms[i] + lift, inner, moved)
+        moved = _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, norms[i] + lift, inner)
         biases += lift * moved
         W[columns] += np.outer(x, moved)
 
@@ -346,28 +342,25 @@ def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) 
         G[np.ix_(columns, columns)] += np.multiply.outer(np.outer(x, x), H[i])
 
 
+@dataclass
 class _RowVisit:
     """The step of dual ascent on one row, from the scores of the row.
 
     The subproblem of a row is to minimise loss(z) + |z - centre|^2 / (2 q) over its scores z. The
     loss consists of squared hinges and of a quadratic form; see `rbrl.solvers.dual_ascent`.
 
-    The arguments are those of :func:`dual_ascent_dense`. They are not copied, and `change` writes to Z.
+    The fields are arguments of :func:`dual_ascent_dense`, and the sum of the losses of visited rows.
     """
 
-    def __init__(
-        self, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
-        graph: tuple[Array, Array, Array], ridge: float, Z: Array,
-    ) -> None:  # fmt: skip
-        self.squares = squares
-        self.Y = Y
-        self.weights = weights
-        self.hinge = hinge, costs
-        self.pairs = pairs, margin
-        self.graph = sparse.csr_array(graph, shape=(Y.shape[1], Y.shape[1])).toarray()
-        self.ridge = ridge
-        self.Z = Z
-        self.loss = 0.0
+    squares: Array
+    Y: Array
+    weights: Array
+    hinge: tuple[float, Array]
+    pairs: tuple[float, float]
+    graph: Array
+    ridge: float
+    Z: Array
+    loss: float = 0.0
 
     def evaluate(self, i: int, z: Array) -> tuple[float, Array, Array]:
         """Return value, gradient and Hessian of the loss of row i at scores z (n_labels,): new arrays."""
@@ -432,8 +425,8 @@ def dual_ascent_dense(
     gradients, times -1, are the dual variables. `squares` are the squares of all rows. The graph is
     the CSR matrix of a quadratic form in the scores of a row.
     """
-    graph = graph_data, graph_indices, graph_indptr
-    visit = _RowVisit(squares, Y, weights, hinge, costs, pairs, margin, graph, ridge, Z)
+    graph = sparse.csr_array((graph_data, graph_indices, graph_indptr), shape=2 * Y.shape[1:]).toarray()
+    visit = _RowVisit(squares, Y, weights, (hinge, costs), (pairs, margin), graph, ridge, Z)
     for i in order:
         W += np.outer(X[i], visit.change(i, X[i] @ W))
     return float(visit.loss)
@@ -460,8 +453,8 @@ def dual_ascent_kernel(
     K has the kernel values of these rows with each other, and `scores` has their scores before the
     first visit. W (n_rows, n_labels) must be 0; it receives the changes of their coefficients.
     """
-    graph = graph_data, graph_indices, graph_indptr
-    visit = _RowVisit(squares, Y, weights, hinge, costs, pairs, margin, graph, ridge, Z)
+    graph = sparse.csr_array((graph_data, graph_indices, graph_indptr), shape=2 * Y.shape[1:]).toarray()
+    visit = _RowVisit(squares, Y, weights, (hinge, costs), (pairs, margin), graph, ridge, Z)
     for i in order:
         W[i] += visit.change(i, scores[i] + K[i] @ W)
     return float(visit.loss)

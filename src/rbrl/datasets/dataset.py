@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.frames import as_dense, check_same_rows
+from rbrl._common.matrices import stored_values
 from rbrl._common.texts import list_first_names
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
 from rbrl.datasets.columns import NAME_PREFIXES, Columns, NumberedNames, match_names
@@ -25,23 +26,6 @@ if TYPE_CHECKING:
     from rbrl.datasets.catalogue import Card
 
 Split = tuple[IntArray, IntArray]
-
-
-def stored_values(A: Any) -> Array:
-    """Return all entries of a dense matrix, or the stored entries of a sparse one; not a copy."""
-    return A.data if sparse.issparse(A) else np.asarray(A)
-
-
-def stack_rows(blocks: Sequence[Any]) -> Any:
-    """Return the rows of all blocks as one matrix, which is sparse, in CSR format, if a block is sparse.
-
-    A single block is returned itself, not a copy.
-    """
-    if len(blocks) == 1:
-        return blocks[0]
-    if any(map(sparse.issparse, blocks)):
-        return sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr")
-    return np.vstack(blocks)
 
 
 def _count(A: Any, axis: int) -> IntArray:

@@ -105,10 +105,8 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     array([[0, 1],
            [1, 1]], dtype=int8)
     """
-    path, file_format = _check_file(path, format)
-    read_options = ReadOptions(labels=labels, **options)
+    path, file_format, read_options = _check_file(path, format, {"labels": labels, **options})
     with name_file_in_errors(path):
-        _check_options(file_format, read_options)
         dataset = file_format.read(path, read_options)
         return dataset if read_options.columns is None else dataset.matching(read_options.columns)
 
@@ -148,15 +146,13 @@ def load_parts(
     >>> [part.n_samples for part in load_parts(path, labels=-2, rows=2)]
     [2, 1]
     """
-    path, file_format = _check_file(path, format)
-    read_options = ReadOptions(labels=labels, **{"max_bytes": file_format.max_bytes, **options})
+    path, file_format, read_options = _check_file(path, format, {"labels": labels, **options}, in_blocks=True)
     return _read_parts(path, file_format, read_options, rows)
 
 
 def _read_parts(path: Path, file_format: Format, options: ReadOptions, rows: int) -> Iterator[Dataset]:
     """Yield the parts of a file, with its name in errors; nothing is read before the first part."""
     with name_file_in_errors(path):
-        _check_options(file_format, options)
         for part in file_format.parts(path, options, rows):
             yield part if options.columns is None else part.matching(options.columns)
 
@@ -217,14 +213,11 @@ def read_blocks(
     >>> [X.shape for X in read_blocks(path, n_features=2, block_size=2)]
     [(2, 2), (1, 2)]
     """
-    path, file_format = _check_file(path, format)
     columns = n_features if isinstance(n_features, Columns) else Columns(n_features)
-    options = ReadOptions(
-        labels, ignore=ignore, max_bytes=file_format.max_bytes, first_feature=first_feature, columns=columns
-    )
+    given = {"labels": labels, "ignore": ignore, "first_feature": first_feature, "columns": columns}
+    path, file_format, options = _check_file(path, format, given, in_blocks=True)
     n_rows = 0
     with name_file_in_errors(path):
-        _check_options(file_format, options)
         for X in file_format.features(path, options, columns, block_size or sys.maxsize):
             if X.shape[1] != columns.n_features:
                 raise format_error(f"it has {X.shape[1]} features; there should be {columns.n_features}")
@@ -303,15 +296,6 @@ def convert(
     return dataset
 
 
-def _check_options(file_format: Format, options: ReadOptions) -> None:
-    """Refuse options for tables if the file has another format."""
-    for name in ("labels", "ignore", "positive") if not file_format.has_columns else ():
-        value = getattr(options, name)
-        if value is not None and not (isinstance(value, tuple) and not value):
-            what = f"this is a {file_format.name} file; got {name}={value!r}"
-            raise format_error(f"{name}= goes with ARFF, CSV and Parquet files; {what}")
-
-
 def find_format(path: Path, name: str | None = None) -> Format:
     """Return the format of a file: the one with this name, or the format of its ending."""
     ending = file_ending(path)
@@ -344,8 +328,14 @@ def file_ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
-def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:
-    """Return the path and the format of a file; raise FileNotFoundError if it does not exist."""
+def _check_file(
+    path: str | Path, format: str | None, given: dict[str, Any], in_blocks: bool = False
+) -> tuple[Path, Format, ReadOptions]:
+    """Return the path and the format of a file, and its options; refuse options of tables for other formats.
+
+    It raises FileNotFoundError if the file does not exist. Without `max_bytes`, a file that is read in
+    blocks has the limit of its format.
+    """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
@@ -353,4 +343,12 @@ def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:
         others = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         meant = suggest(path.name, others)
         raise FileNotFoundError(f"no such file: {path}{'.' if meant else ''}{meant}")
-    return path, find_format(path, format)
+    file_format = find_format(path, format)
+    options = ReadOptions(**({"max_bytes": file_format.max_bytes} if in_blocks else {}) | given)
+    for name in ("labels", "ignore", "positive") if not file_format.has_columns else ():
+        value = getattr(options, name)
+        if value is not None and not (isinstance(value, tuple) and not value):
+            what = f"this is a {file_format.name} file; got {name}={value!r}"
+            with name_file_in_errors(path):
+                raise format_error(f"{name}= goes with ARFF, CSV and Parquet files; {what}")
+    return path, file_format, options

@@ -16,9 +16,10 @@ from scipy import sparse
 
 from rbrl._common.checks import check_number, users_level
 from rbrl._common.environment import write_text_atomically
+from rbrl._common.matrices import stack_rows
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
-from rbrl.datasets.dataset import Dataset, Part, stack_rows
+from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import FORMAT_OF_ENDING, file_ending, find_format, load_file, load_parts
 from rbrl.datasets.formats import LabelChoice, format_error, name_file_in_errors
 from rbrl.datasets.formats.arrays import Npz

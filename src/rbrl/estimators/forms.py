@@ -294,9 +294,11 @@ class LinearForm(ModelForm):
 
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier by the rows as they are, for coefficients as an array or as factors."""
-        prove: Any = prove_factors if self.stays_factored else prove_linear
-        prove = partial(prove, objective, self.observed)
-        return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
+        data = objective, self.observed
+        return Certifier(
+            partial(prove_linear, *data), self.X.dtype, has_intercept=self.model.fit_intercept,
+            prove_factors=partial(prove_factors, *data),
+        )  # fmt: skip
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""

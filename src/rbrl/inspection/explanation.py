@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from rbrl._common.checks import check_number, hint
 from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense, check_no_mask
+from rbrl._common.texts import format_label, shorten_name
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
 from rbrl.inspection.scores import CalibratedScores, RowScores, subtract_terms
-from rbrl.inspection.terms import UnwrappedModel, format_label, reject_model, shorten_name
+from rbrl.inspection.terms import UnwrappedModel, reject_model
 from rbrl.metrics import scores_of
 
 if TYPE_CHECKING:

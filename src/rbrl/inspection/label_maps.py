@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense
+from rbrl._common.texts import format_label, shorten_name
 from rbrl._common.typing import FloatArray, IntArray
-from rbrl.inspection.terms import UnwrappedModel, coefficients, format_label, reject_model, shorten_name
+from rbrl.inspection.terms import UnwrappedModel, coefficients, reject_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,8 +28,6 @@ from rbrl.estimators import BinaryRelevance
 from rbrl.kernels import gram
 from rbrl.selection import CalibratedMultiLabelClassifier, TunedThresholdClassifier
 
-# Longest name in a figure, in letters.
-LONGEST_DRAWN_NAME = 34
 PROJECTIONS = (PCA, IncrementalPCA, FastICA, TruncatedSVD, GaussianRandomProjection, SparseRandomProjection)
 
 
@@ -451,13 +449,3 @@ def coefficients(classifier: Any, label: int | None = None) -> FloatArray:
         return np.asarray(classifier.label_factors_[[label]].astype(np.float64) @ classifier.feature_factors_.T)
     weights = classifier.coef_ if np.ndim(classifier.coef_) == 2 else np.atleast_2d(classifier.coef_)
     return as_dense(weights if label is None else weights[[label]]).astype(np.float64)
-
-
-def format_label(label: Any) -> str:
-    """Return the name of a label, or "label" with its number."""
-    return label if isinstance(label, str) else f"label {label}"
-
-
-def shorten_name(name: str) -> str:
-    """Shorten a name in the middle, so that a value at its end stays."""
-    return name if len(name) <= LONGEST_DRAWN_NAME else f"{name[: LONGEST_DRAWN_NAME - 13]}…{name[-12:]}"

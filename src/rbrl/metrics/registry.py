@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 import numpy as np
 
 from rbrl._common.checks import suggest
+from rbrl._common.texts import format_table
 from rbrl._common.typing import ArrayLike, LabelNames, MatrixLike
 from rbrl.metrics import labels, probabilities, propensity, ranking
 from rbrl.metrics.inputs import CONVENTIONS, MISSING, Classifier, common_names, probabilities_of, scores_of
@@ -421,7 +422,7 @@ def classification_report(
         [name, *_format([values.get(measure) for measure in measures], digits), *totals]
         for name, values in averages.items()
     ]
-    return _format_table([HEADINGS.get(name, name) for name in frame.columns], rows, summary, digits)
+    return format_table([HEADINGS.get(name, name) for name in frame.columns], rows, summary, digits)
 
 
 def _average_sets(counts: Overlap) -> dict[str, float]:
@@ -446,11 +447,3 @@ def _format(values: Iterable[float | None], digits: int) -> list[str]:
 def _format_count(count: float, digits: int) -> str:
     """Return a number of samples, or a sum of weights, with decimals only if it is not whole."""
     return str(int(count)) if count == int(count) else f"{count:.{digits}f}"
-
-
-def _format_table(heads: list[str], rows: list[list[str]], summary: list[list[str]], digits: int) -> str:
-    """Format a table of two parts with the column widths and empty lines of scikit-learn."""
-    width = max(digits, *(len(row[0]) for row in [*rows, *summary]))
-    lines = [["", *heads], [], *rows, [], *summary]
-    texts = (f"{line[0]:>{width}} " + "".join(f" {cell:>9}" for cell in line[1:]) if line else "" for line in lines)
-    return "".join(f"{text}\n" for text in texts)

@@ -117,7 +117,14 @@ def survey_block(
     entries: Any = X.data if sparse.issparse(X) else X
     if not np.isfinite(entries).all():
         raise DataFormatError(f"{block.name} holds NaN or infinite features; a linear model needs finite features.")
-    has_zeros, has_minus_ones = _label_values(block)
+    values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
+    values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    if not set(values.tolist()) <= {-1, 0, 1}:
+        shown = ", ".join(repr(v) for v in values[:6].tolist())
+        raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
+    # An entry of a sparse matrix that is not stored is 0.
+    has_zeros = bool(0 in values or (sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)))
+    has_minus_ones = bool(-1 in values)
     gram = (gram_matrix if whole_gram else squares)(X.astype(np.float64, copy=False))
     sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     Y, weights = block.labels()
@@ -164,21 +171,6 @@ def _check_weights(block: Block) -> None:
         raise DataFormatError(
             f"{block.name}: weights must be finite and >= 0. Got values from {values.min()} to {values.max()}."
         )
-
-
-def _label_values(block: Block) -> tuple[bool, bool]:
-    """Return whether zeros and whether minus ones occur among the labels.
-
-    An entry of a sparse matrix that is not stored is 0. It raises InvalidLabelsError for other
-    values; NaN is allowed.
-    """
-    values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
-    values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-    if not set(values.tolist()) <= {-1, 0, 1}:
-        shown = ", ".join(repr(v) for v in values[:6].tolist())
-        raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
-    implied = sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)
-    return bool(implied or 0 in values), bool(-1 in values)
 
 
 def extended_value(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[float]:

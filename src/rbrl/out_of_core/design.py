@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rbrl._common.linalg import whiten
+from rbrl._common.matrices import stack_rows
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
-from rbrl.datasets.dataset import stack_rows
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.out_of_core.block import describe_columns, projected_gram, survey_block
 from rbrl.out_of_core.sources import Blocks

@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import iadd
-from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -137,24 +136,23 @@ class LocalBlocks(Blocks):
         return function(self._read(0), *arguments)
 
     def _read(self, i: int) -> Block:
-        """Read part i, add the time that this takes to `reading_seconds`, and return its block."""
+        """Read part i, add the time that this takes to `reading_seconds`, and return its block.
+
+        It raises DataFormatError if the file has changed since it was first read.
+        """
         start = time.perf_counter()
         paths = getattr(self._parts, "paths", None)
         if paths:
-            self._check_unchanged(i, paths[i])
+            stamp = file_stamp(paths[i])
+            first = self._stamps.setdefault(i, stamp)
+            if stamp != first:
+                raise DataFormatError(
+                    f"{paths[i]} changed during the fit: it had {first[0]} bytes when it was first read, and now has "
+                    f"{stamp[0]}. Every pass must read the same rows: fit again when no program writes to the file."
+                )
         part = self._parts[i]
         self.reading_seconds += time.perf_counter() - start
         return _make_block(part, str(paths[i]) if paths else f"part {i}")
-
-    def _check_unchanged(self, i: int, path: Path) -> None:
-        """Raise DataFormatError if a file has changed since it was first read."""
-        stamp = file_stamp(path)
-        first = self._stamps.setdefault(i, stamp)
-        if stamp != first:
-            raise DataFormatError(
-                f"{path} changed during the fit: it had {first[0]} bytes when it was first read, and now has {stamp[0]}. "
-                "Every pass must read the same rows: fit again when no program writes to the file."
-            )
 
 
 class DaskBlocks(Blocks):

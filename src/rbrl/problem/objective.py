@@ -16,7 +16,7 @@ from rbrl._common.environment import block_size
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
 from rbrl._common.matrices import PRODUCT_BLOCK, LowRankMatrix, SparseLabels, make_operator
 from rbrl._common.typing import Array, BoolArray, FloatArray
-from rbrl.losses.base import Loss, Terms, sum_terms
+from rbrl.losses.base import Loss, Terms
 from rbrl.losses.weights import Weights
 from rbrl.problem.design import Design
 
@@ -343,30 +343,6 @@ class Objective:
             return out
 
         return make_operator(self.Y.shape, product, transposed_product)
-
-    def sum_loss(self, scores_of: Callable[[slice], FloatArray]) -> Terms:
-        """Return the terms of the loss at scores that are given one block of rows at a time.
-
-        Parameters
-        ----------
-        scores_of : callable
-            Called with a slice of rows; returns their scores.
-
-        Returns
-        -------
-        Terms
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbrl.losses import SquaredHinge
-        >>> from rbrl.problem import MatrixDesign, Objective
-        >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
-        >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
-        >>> objective.sum_loss(lambda rows: X[rows] * 0.5).value
-        0.125
-        """
-        return sum_terms([self.loss.evaluate(Y, scores_of(rows), weights)[0] for rows, Y, weights in self.row_blocks()])
 
     def value(self, W: FloatArray) -> float:
         """Return the objective at W (n_columns, n_labels). It costs half an evaluation."""

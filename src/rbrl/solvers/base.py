@@ -174,17 +174,16 @@ class Run:
         self.way.append((value, self.objective.evaluations if evaluations is None else evaluations))
         self.n_iter += 1
 
-    def certify(self, W: FloatArray, adjoint: FloatArray) -> float:
+    def certify(self, W: FloatArray | None = None, adjoint: FloatArray | None = None) -> float:
         """Return the lower bound at the current point; keep it if it is the best one.
 
         `W` and `adjoint` (n_columns, n_labels) must belong to `now`: its weights, and Z' times its
-        residual. The scores of the best point are kept without a copy. The callback of the
-        objective is called with the gap.
+        residual. Without them the bound is 0, which costs nothing. The scores of the best point are
+        kept without a copy. The callback of the objective is called with the gap.
         """
-        return self.keep_bound(lower_bound(self.objective, W, self.now.loss, adjoint))
-
-    def keep_bound(self, bound: float) -> float:
-        """Keep a lower bound at the current point if it is the best one, call the callback, and return the bound."""
+        bound = 0.0
+        if W is not None and adjoint is not None:
+            bound = lower_bound(self.objective, W, self.now.loss, adjoint)
         if bound >= self.bound.value:
             self.bound = Bound(bound, self.now.scores)
         if self.objective.on_gap is not None and self.objective.on_gap(self.gap()):

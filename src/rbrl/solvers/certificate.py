@@ -382,11 +382,12 @@ def measure_pull(
     constant = objective.design.constant
     norms = last_row_times(norms, constant)
     n_labels = objective.Y.shape[1]
-    scores_of = dual_scores if isinstance(dual_scores, LowRankMatrix) else dual_scores.__getitem__
+    of_factors = isinstance(dual_scores, LowRankMatrix)
     by_rows = len(norms) <= X.shape[0]
     n_held = min(len(norms), X.shape[0])
     step = min(max(FEWEST_LABELS, LARGEST_PULL // max(n_held, 1)), max(n_labels, 1))
     space = np.empty(n_held * step)
+    sums = np.zeros((3, n_labels))
     dual: DualPoint | None = None
     square = 0.0
     largest = 0.0
@@ -395,26 +396,29 @@ def measure_pull(
         # All groups use the same memory.
         held = space[: n_held * (group.stop - start)].reshape(n_held, -1)
         held.fill(0.0)
-
-        def hold(part: slice, R: FloatArray, group: slice = group, held: FloatArray = held) -> None:
-            """Keep a block of R, or add it to Z'R."""
+        losses = []
+        for part, Y, weights in objective.row_blocks(of_factors):
+            F = dual_scores.rows(part) if isinstance(dual_scores, LowRankMatrix) else dual_scores[part]
+            loss, R = objective.loss.evaluate(Y, F, weights)
+            losses.append(loss)
+            if dual is None:
+                sums += [squares(A) for A in (R, objective.loss.rounding_reach(Y, F, weights), F)]
             if by_rows:
                 add_adjoint(X[part], np.ascontiguousarray(R[:, group]), held)
             else:
                 held[part] = R[:, group]
-
-        if dual is None:
-            dual = DualPoint.sum_rows(objective, scores_of, hold)
-        else:
-            for part, _, _, _, R in objective.evaluate_rows(scores_of):
-                hold(part, R)
+        dual = DualPoint(sum_terms(losses), X.shape[0], sums) if dual is None else dual
         for labels, G in [(group, held)] if by_rows else _adjoint_blocks(X, held, len(norms), start):
             if constant != 1.0:
                 G[-1] *= constant
-            block = _sum_with_blur(G, norms, dual.blur[labels])
-            square += block[0]
-            largest += block[1]
-    return dual or DualPoint.sum_rows(objective, scores_of), square, largest
+            n_rows = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
+            for first in range(0, len(G), n_rows):
+                block = G[first : first + n_rows]
+                square += float(np.vdot(block, block))
+                np.abs(block, out=block)
+                block += np.outer(norms[first : first + n_rows], dual.blur[labels])
+                largest += float(np.vdot(block, block))
+    return dual or DualPoint(sum_terms([]), X.shape[0], sums), square, largest
 
 
 def _adjoint_blocks(X: Matrix, R: FloatArray, n_columns: int, first: int) -> Iterator[tuple[slice, FloatArray]]:
@@ -423,20 +427,6 @@ def _adjoint_blocks(X: Matrix, R: FloatArray, n_columns: int, first: int) -> Ite
         A = np.ascontiguousarray(R[:, part])
         labels = slice(first + part.start, first + part.start + A.shape[1])
         yield labels, add_adjoint(X, A, np.zeros((n_columns, A.shape[1])))
-
-
-def _sum_with_blur(G: FloatArray, norms: FloatArray, blur: FloatArray) -> tuple[float, float]:
-    """Return the sum of squares of G, and of |G| plus the bounds norms x blur on its rounding errors; change G."""
-    square = 0.0
-    largest = 0.0
-    step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
-    for start in range(0, len(G), step):
-        part = G[start : start + step]
-        square += float(np.vdot(part, part))
-        np.abs(part, out=part)
-        part += np.outer(norms[start : start + step], blur)
-        largest += float(np.vdot(part, part))
-    return square, largest
 
 
 def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:

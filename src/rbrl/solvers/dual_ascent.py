@@ -34,6 +34,7 @@ import numpy as np
 from rbrl._common.linalg import gram_eigh
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
+from rbrl.losses.base import sum_terms
 from rbrl.losses.weights import row_weights
 from rbrl.problem import MatrixDesign, Objective
 from rbrl.problem.design import AscentDesign
@@ -302,10 +303,15 @@ class Ascent(Run):
         points = self.points
         row_scores = objective.design.row_scores(self.W)
         square = objective.design.squared_norm(self.W, row_scores)
-        value = objective.sum_loss(row_scores).value + 0.5 * points.ridge * square + self.nuclear_value
+        losses = []
+        duals = []
+        for part, Y, weights in objective.row_blocks():
+            losses.append(objective.loss.evaluate(Y, row_scores(part), weights)[0])
+            duals.append(objective.loss.evaluate(Y, self.dual_scores[part], weights)[0])
+        value = sum_terms(losses).value + 0.5 * points.ridge * square + self.nuclear_value
         self.now = CheckedPoint(value)
         # D is largest over N and over multiples of the dual variables.
-        dual = objective.sum_loss(self.dual_scores.__getitem__)
+        dual = sum_terms(duals)
         if objective.nuclear.weight:
             sigma = self.pull_sigma
         elif points.centre is None:

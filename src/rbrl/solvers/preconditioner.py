@@ -20,7 +20,6 @@ from rbrl._common.linalg import EXACT_BELOW, gram_eigh, small_gram
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses.weights import Weights
 from rbrl.problem.objective import Objective, SmoothedNuclear
-from rbrl.solvers.base import Start
 from rbrl.solvers.lbfgs import InverseHessian
 
 # Share of the largest entry of a diagonal that keeps entries of 0 invertible and does not change the others.
@@ -233,27 +232,6 @@ def smooth_slightly(W: FloatArray, weight: float) -> SmoothedNuclear:
     nuclear = SmoothedNuclear(*small_gram(W), weight)
     nuclear.smooth(1e-4 * nuclear.sigma[-1])
     return nuclear
-
-
-def first_point(objective: Objective, start: Start, scores: Any = None) -> tuple[FloatArray, Any]:
-    """Return `start` itself, or the minimiser of the mean model if it is None, and its scores.
-
-    Parameters
-    ----------
-    objective : Objective
-    start : array (n_columns, n_labels) or None
-    scores : array (n_samples, n_labels), default=None
-        Scores of `start`, if they are known.
-
-    Returns
-    -------
-    W : array (n_columns, n_labels)
-        The array `start` itself, or a new one.
-    scores : array (n_samples, n_labels)
-        The given array itself, or a new one.
-    """
-    W = model_start(objective) if start is None else start
-    return W, objective.design.scores(W) if start is None or scores is None else scores
 
 
 def label_coupling(objective: Objective, W: FloatArray) -> float:

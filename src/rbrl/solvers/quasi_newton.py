@@ -22,7 +22,7 @@ from rbrl.solvers.factored import descend, join_violations
 from rbrl.solvers.lbfgs import Memory
 from rbrl.solvers.line_search import Iterate, NewtonLineSearch
 from rbrl.solvers.newton import NewtonDirection
-from rbrl.solvers.preconditioner import MeanModel, first_point, label_coupling
+from rbrl.solvers.preconditioner import MeanModel, label_coupling, model_start
 
 
 class LBFGSDirection:
@@ -167,11 +167,13 @@ class QuasiNewtonRun(Run):
         is_small = objective.Y.size <= settings.small_size
         each = settings.evaluations_per_iteration * (2.0 if is_small else 1.0)
         self.max_evaluations = each * max_iter + objective.evaluations
-        W, scores = first_point(objective, start, scores)
+        if start is None:
+            start, scores = model_start(objective), None
+        scores = objective.design.scores(start) if scores is None else scores
         self.direction = LBFGSDirection(
-            objective, W, settings.memory, settings.weak_coupling, settings.diagonal_coupling
+            objective, start, settings.memory, settings.weak_coupling, settings.diagonal_coupling
         )
-        self.accept_iterate(Iterate(objective, W, scores, max(self.tol, settings.smoothing_share)))
+        self.accept_iterate(Iterate(objective, start, scores, max(self.tol, settings.smoothing_share)))
 
     def run(self) -> SolverResult:
         """Minimise until a stopping rule is met; return the result with the last iterate.
@@ -361,7 +363,10 @@ class Descent:
     ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
         run = Run(objective, tol, max_iter)
-        now = Iterate(objective, *first_point(objective, start, scores), tol)
+        if start is None:
+            start, scores = model_start(objective), None
+        scores = objective.design.scores(start) if scores is None else scores
+        now = Iterate(objective, start, scores, tol)
         direction = LBFGSDirection(objective, now.W, self.memory)
         gained = np.inf
         while True:

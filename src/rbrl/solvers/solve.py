@@ -193,13 +193,15 @@ class Certifier:
     prove : callable
         Function of the stored coefficients, which may be in single precision, and of the scores at
         which the solver found its best bound. It computes in double precision, and returns a
-        :class:`~rbrl.solvers.proof.Proof`. Both are factors if the solver returns factors.
+        :class:`~rbrl.solvers.proof.Proof`.
     dtype : dtype
         Type of the stored coefficients.
     evaluations : float, default=1.0
         Number of evaluations that a proof costs.
     has_intercept : bool, default=False
         Whether the last coefficients are the intercepts, which are stored as numbers beside the factors.
+    prove_factors : callable, default=None
+        Function like `prove` for coefficients and scores as factors. None means `prove` itself.
 
     Examples
     --------
@@ -221,6 +223,7 @@ class Certifier:
     dtype: np.dtype[Any]
     evaluations: float = 1.0
     has_intercept: bool = False
+    prove_factors: Callable[[Any, Any], Proof] | None = None
 
     def certify(self, objective: Objective, result: SolverResult) -> Solution:
         """Return the coefficients of a solver's result, with their proof.
@@ -267,7 +270,7 @@ class Certifier:
             left[-1] = 0.0
             left[-1, -1] = 1.0
         coefficients = LowRankMatrix(left, right)
-        proof = self.prove(coefficients, result.scores)
+        proof = (self.prove_factors or self.prove)(coefficients, result.scores)
         # The scores of the rows are as large as the coefficients, and can be computed from them.
         result = replace(result, weights=None, scores=None, evaluations=result.evaluations + self.evaluations)
         return Solution(coefficients, proof, result)

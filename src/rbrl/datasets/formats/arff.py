@@ -14,9 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.frames import as_dense
+from rbrl._common.matrices import stored_values
 from rbrl._common.typing import Array, FloatArray
 from rbrl.datasets.columns import ColumnChoice, find_ignored_columns
-from rbrl.datasets.dataset import Dataset, stored_values
+from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import (
     MAX_DENSE_CELLS,
     ReadOptions,

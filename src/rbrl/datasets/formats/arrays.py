@@ -25,8 +25,9 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.environment import read_array_header, replace_file
+from rbrl._common.matrices import stored_values
 from rbrl._common.typing import Array, IntArray
-from rbrl.datasets.dataset import Dataset, stored_values
+from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import MAX_DATA_FILE_BYTES, Format, ReadOptions, format_error, list_some, quote
 from rbrl.datasets.formats.table import check_names, join_parts, label_matrix, relevant_labels
 from rbrl.exceptions import DataFormatError

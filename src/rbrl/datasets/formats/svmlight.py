@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.matrices import stack_rows
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix
 from rbrl.datasets.columns import Columns, match_names
-from rbrl.datasets.dataset import Dataset, stack_rows
+from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import (
     Format,
     ReadOptions,

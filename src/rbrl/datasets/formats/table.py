@@ -19,6 +19,7 @@ from scipy import sparse
 from rbrl._common.categories import refuse_counts
 from rbrl._common.features import MAX_CATEGORY_WORDS
 from rbrl._common.frames import as_dense
+from rbrl._common.matrices import stack_rows, stored_values
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import (
     ColumnChoice,
@@ -28,7 +29,7 @@ from rbrl.datasets.columns import (
     find_label_columns,
     write_label_names,
 )
-from rbrl.datasets.dataset import Dataset, Split, stack_rows, stored_values
+from rbrl.datasets.dataset import Dataset, Split
 from rbrl.datasets.formats import (
     MAX_DENSE_CELLS,
     Format,
