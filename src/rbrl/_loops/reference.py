@@ -9,8 +9,8 @@ Hinges of the ranking SVMs are on pairs of labels. The pairs of row i have the i
 ``loser[e]``. Its dual variable ``alpha[e]`` is in [0, ``cap[e]``]. Biases weigh a feature of square ``lift``.
 """
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -25,10 +25,7 @@ ROW_ACCURACY = 0.01
 
 
 def _hinges(Y: Array, F: Array, weights: Array, scale: float, costs: Array) -> tuple[Array, Array]:
-    """Return the slacks max(1 - y f, 0), which are 0 for missing labels, and the weights of the hinges: new arrays.
-
-    Both have the shape (n_samples, n_labels). The costs (n_labels,) multiply weights of relevant labels.
-    """
+    """Return the slacks max(1 - y f, 0), 0 for missing labels, and the weights of the hinges; costs are (n_labels,)."""
     of_entries = weights[:, None] if weights.ndim == 1 else weights
     return np.maximum(np.abs(Y) - Y * F, 0.0), scale * of_entries * np.where(Y > 0, costs, 1.0)
 
@@ -140,10 +137,8 @@ def pairwise_hinge_line(
         d = D[i, pos]
         e = D[i, neg]
         value += 0.5 * np.sum(pulls * slack)
-        d1 -= _by_label(pos, pulls.sum(axis=2) * d, n_labels)
-        d1 += _by_label(neg, pulls.sum(axis=1) * e, n_labels)
-        d2 += _by_label(pos, active.sum(axis=2) * d**2, n_labels)
-        d2 += _by_label(neg, active.sum(axis=1) * e**2, n_labels)
+        d1 += _by_label(neg, pulls.sum(axis=1) * e, n_labels) - _by_label(pos, pulls.sum(axis=2) * d, n_labels)
+        d2 += _by_label(neg, active.sum(axis=1) * e**2, n_labels) + _by_label(pos, active.sum(axis=2) * d**2, n_labels)
         joint += np.sum(active * (d[:, :, None] - e[:, None, :]) ** 2)
     return float(value), float(joint)
 
@@ -314,8 +309,7 @@ def project_pairs(
     slack = margin - F[rows, winner] - biases[winner] + F[rows, loser] + biases[loser]
     z = alpha + step * slack
     new[:] = np.clip(z, 0.0, cap)
-    np.add.at(r, winner, -new)
-    np.add.at(r, loser, new)
+    r += _by_label(loser, new, len(r)) - _by_label(winner, new, len(r))
     curvature = np.where((z > 0) & (z < cap), step, 0.0)
     for a, b, sign in ((winner, winner, 1), (loser, loser, 1), (winner, loser, -1), (loser, winner, -1)):
         np.add.at(H, (a, b), sign * curvature)
@@ -342,14 +336,12 @@ def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) 
         G[np.ix_(columns, columns)] += np.multiply.outer(np.outer(x, x), H[i])
 
 
-@dataclass
+@dataclasses.dataclass
 class _RowVisit:
     """The step of dual ascent on one row, from the scores of the row.
 
-    The subproblem of a row is to minimise loss(z) + |z - centre|^2 / (2 q) over its scores z. The
-    loss consists of squared hinges and of a quadratic form; see `rbrl.solvers.dual_ascent`.
-
-    The fields are arguments of :func:`dual_ascent_dense`, and the sum of the losses of visited rows.
+    The subproblem of a row is to minimise loss(z) + |z - centre|^2 / (2 q) over its scores z. The fields are
+    arguments of :func:`dual_ascent_dense`, which are not copied, and the sum of the losses of visited rows.
     """
 
     squares: Array
@@ -388,14 +380,12 @@ class _RowVisit:
             if np.linalg.norm(residual) <= ROW_ACCURACY * first:
                 break
             step = np.linalg.solve(hessian + np.eye(len(z)) / q, -residual)
-            length = 1.0
-            for _ in range(31):
+            for length in 0.5 ** np.arange(31):
                 there = z + length * step
                 loss, gradient, hessian = self.evaluate(i, there)
                 new = loss + np.sum((there - centre) ** 2) / (2 * q)
                 if new <= value + 1e-4 * length * (step @ residual) + 1e-14 * abs(value):
                     break
-                length *= 0.5
             z = there
             value = new
         return z, gradient

@@ -375,9 +375,8 @@ class RowTerms:
         if self.kind == "feature":
             return self._linear_terms([], weights, self._intercept(label))
         values = self.inputs
-        rows = list(range(len(values)))
         unknown = np.full(len(values), np.nan)
-        terms = NamedTerms(rows, values.astype(object), unknown, weights * values)
+        terms = NamedTerms(list(range(len(values))), values.astype(object), unknown, weights * values)
         return terms, self._intercept(label)
 
     @cached_property
