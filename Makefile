@@ -9,8 +9,13 @@ READY := $(VENV)/.ready
 LOWEST ?= .venv-lowest
 RELEASE ?= .venv-release
 DOCS ?= .venv-docs
+# The demo uses the environment of the tests where it is there, otherwise one that is much smaller.
+DEMO_READY := $(if $(wildcard $(READY)),$(READY),.venv-demo/.ready)
 # An environment depends on these files: a change of the core updates it, which compiles the core.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/rbrl/_loops/core/*) tools/build_backend.py tools/environment.sh
+
+# Python keeps what it compiled, also where the environment says otherwise: the targets start many processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 # The tests run one process per core, so each keeps to one thread of linear algebra.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -25,8 +30,11 @@ help:  ## list the targets
 $(READY): $(SOURCES)
 	@tools/environment.sh $(VENV) $(PYTHON)
 
-demo: $(READY)  ## compare seven methods on yeast (real data, no download): table, ranks and a page
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/rbrl compare examples/demo.toml --store runs/demo --jobs 2 $(ARGS)
+.venv-demo/.ready: $(SOURCES)
+	@tools/environment.sh .venv-demo $(PYTHON) newest demo
+
+demo: $(DEMO_READY)  ## compare seven methods on yeast (real data, no download): table, ranks and a page
+	@OPENBLAS_NUM_THREADS=1 $(dir $(DEMO_READY))bin/rbrl compare examples/demo.toml --store runs/demo --jobs 2 $(ARGS)
 
 reproduce: $(READY)  ## compare the paper's tables with ours: make ARGS="table3" reproduce
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.reproduction $(or $(ARGS),--help)

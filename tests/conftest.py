@@ -1,6 +1,8 @@
 """Options and shared fixtures."""
 
+import argparse
 import os
+import re
 import runpy
 import tempfile
 from pathlib import Path
@@ -13,6 +15,21 @@ REAL_DATA = ("data_home", "golden")
 
 def pytest_addoption(parser):
     parser.addoption("--soak", action="store_true", help="also run the tests marked soak")
+    parser.addoption(
+        "--soak-part",
+        metavar="I/N",
+        type=parse_part,
+        default=(0, 1),
+        help="with --soak, run one of N parts of the tests marked soak: every N-th test, from test I modulo N on",
+    )
+
+
+def parse_part(text):
+    """Return (I, N) of "I/N"; I counts modulo N."""
+    match = re.fullmatch(r"(\d+)/([1-9]\d*)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"a part must be I/N, for example 3/20. Got {text!r} instead.")
+    return int(match[1]) % int(match[2]), int(match[2])
 
 
 def pytest_configure(config):
@@ -30,12 +47,16 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    skip = pytest.mark.skip(reason="long: run with --soak, or `make soak`")
     for item in items:
         if not set(REAL_DATA).isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("real_data")
-        if "soak" in item.keywords and not config.getoption("--soak"):
-            item.add_marker(skip)
+    long = [item for item in items if "soak" in item.keywords]
+    first, step = config.getoption("--soak-part")
+    # A part is spread over all files: the tests of a file cost about the same.
+    wanted = long[first::step] if config.getoption("--soak") else []
+    skip = pytest.mark.skip(reason="long: run with --soak, or `make soak`")
+    for item in set(long).difference(wanted):
+        item.add_marker(skip)
 
 
 class Refused:

@@ -7,6 +7,7 @@ import io
 import os
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ import pytest
 
 import rbrl
 from rbrl._common.old_names import MODULES, NAMES
+from rbrl.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 # What `make docs` writes among the pages.
@@ -95,13 +97,46 @@ def run_examples(page, python):
             printed = None
 
 
+# Characters that only a shell understands, outside of quotes.
+OF_A_SHELL = re.compile(r"[|&;<>()$`\\*?#~\[\]{}]")
+
+
 def output_of(commands):
-    """What commands print, typed at a shell in which `rbrl` is this package."""
+    """Return the output of commands, typed at a shell in which `rbrl` is this package.
+
+    Without a line for the shell itself, they are run in this process, which has the package imported.
+    """
+    lines = commands.splitlines()
+    if all(line.startswith("rbrl ") and not OF_A_SHELL.search(without_quoted(line)) for line in lines):
+        return "".join(output_of_rbrl(shlex.split(line)[1:]) for line in lines)
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     shell = f'set -e\nrbrl() {{ "{sys.executable}" -m rbrl.cli "$@"; }}\n{commands}'
     run = subprocess.run(["sh", "-c", shell], env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout
+
+
+def without_quoted(line):
+    return re.sub(r"""'[^']*'|"[^"$`\\]*\"""", "", line)
+
+
+def output_of_rbrl(arguments):
+    """Return the output of a call of `rbrl` that ends well."""
+    out, error = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")  # as in a pipe, also if the tests run in a terminal
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+            code = exit_code_of(arguments)
+    assert code == 0, error.getvalue()
+    return out.getvalue()
+
+
+def exit_code_of(arguments):
+    try:
+        main(arguments)
+    except SystemExit as end:
+        return end.code or 0
+    return 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -1,5 +1,6 @@
 """What a plain `pip install rbrl` can do: fit, predict, save and load; the rest is one line that names an extra."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,21 +14,22 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = sorted({name for names in EXTRAS.values() for name in names})
 # None of an extra's packages is found: neither imported nor, as the folder of river is, looked for.
-HIDE = f"""
+HIDE = """
 import sys
 from importlib.machinery import PathFinder
 class Hidden(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        return None if name in {MODULES} else super().find_spec(name, path, target)
+        return None if name in {} else super().find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
 """
 
 
-def run(code, *, hide=HIDE, **environment):
-    """Run code in a process in which nothing of an extra can be imported."""
+def run(code, *, hidden=MODULES, **environment):
+    """Run code in a process that cannot import the hidden modules."""
     environment = os.environ | {"PYTHONPATH": str(Path(rbrl.__file__).parents[1]), "RBRL_CACHE": ""} | environment
-    return subprocess.run([sys.executable, "-c", hide + code], env=environment, capture_output=True, text=True)
+    code = HIDE.format(hidden) + code
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
 
 
 def names(requirements):
@@ -115,4 +117,55 @@ before = set(sys.modules)
 from rbrl import RBRLClassifier, BinaryRelevance, RankSVMz
 print([name for name in {[*MODULES, "skops"]} if name in set(sys.modules) - before])
 """
-    assert run(code, hide="").stdout == "[]\n"
+    assert run(code, hidden=[]).stdout == "[]\n"
+
+
+def test_every_listed_name_of_the_package_can_be_looked_at():
+    code = """
+import inspect, rbrl
+print({name for name, _ in inspect.getmembers(rbrl)} >= {*rbrl.__all__, *rbrl._MODULES})
+print(all(inspect.getmembers(getattr(rbrl, name)) for name in rbrl._MODULES))
+"""
+    answer = run(code, hidden=[*MODULES, "onnx", "onnxruntime", "torch"])
+    assert answer.stdout == "True\nTrue\n", answer.stderr
+
+
+COMPARE = "compare -d yeast -m br -m ml-knn --splits 1 -o run"
+
+
+def call(command, hidden):
+    """Run `rbrl` in a process that cannot import the hidden modules."""
+    return run(f"from rbrl.cli import main; main({command.split()})", hidden=hidden)
+
+
+def test_compare_without_the_extra_report_writes_tables(tmp_path, monkeypatch):
+    """The README installs the extras data and cli."""
+    monkeypatch.chdir(tmp_path)
+    hidden = ["matplotlib", "jinja2"]
+    answer = call(COMPARE, hidden)
+    assert answer.returncode == 0, answer.stderr
+    notice = "rbrl: matplotlib and jinja2 are not installed, so that tables are written, but no figures and no page."
+    remedy = 'To get them later: pip install "rbrl[report]", then `rbrl report run`.'
+    assert answer.stderr.splitlines()[0] == f"{notice} {remedy}", "before the runs"
+    assert answer.stderr.count("not installed") == 1
+    assert "Hamming loss" in answer.stdout
+    assert {path.name for path in (tmp_path / "run" / "report").iterdir()} == {"tables"}
+    assert (tmp_path / "run" / "report" / "tables" / "results.csv").is_file()
+    answer = call(f"{COMPARE} --json", hidden)
+    found = json.loads(answer.stdout)
+    assert (found["n_done"], found["n_reused"], found["page"]) == (0, 2, None)
+    assert {"results", "average-ranks"} <= set(found["tables"])
+    answer = call("report run --formats csv -o other", hidden)
+    assert answer.returncode == 0, answer.stderr
+    assert "then repeat the command" in answer.stderr
+    assert (tmp_path / "other" / "tables" / "results.csv").is_file()
+    answer = call("report run -o other", [])
+    assert (answer.returncode, (tmp_path / "other" / "report.html").is_file()) == (0, True)
+
+
+def test_compare_without_pandas_ends_before_the_first_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = call(COMPARE, ["pandas"])
+    message = 'rbrl: A table of a comparison needs pandas, which is not installed: pip install "rbrl[report]".\n'
+    assert (answer.returncode, answer.stderr) == (2, message)
+    assert not (tmp_path / "run").exists()

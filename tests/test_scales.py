@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 
 from rbrl._common.checks import check_number
 from rbrl.exceptions import ScalingWarning
-from rbrl.scales import WIDTHS, ColumnScales, first_row, intercept_column, kernel_width, shifted_sums
+from rbrl.scales import WIDTHS, ColumnScales, intercept_column, kernel_width, shifted_sums
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)) * np.arange(1, 8)
@@ -53,7 +53,7 @@ def test_columns_far_from_zero_keep_their_digits():
 
 
 def test_sums_of_parts_are_those_of_the_whole():
-    shift = first_row(X)
+    shift = X[0]
     parts = [shifted_sums(part, shift) for part in (X[:20], sparse.csr_array(X[20:50]), X[50:])]
     found = ColumnScales.from_sums(60, *(sum(sums) for sums in zip(*parts)))
     np.testing.assert_allclose(found.variances, X.var(axis=0), rtol=1e-10)

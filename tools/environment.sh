@@ -33,7 +33,8 @@ with_pip() {
         say "$python cannot make environments: install its venv module (python3-venv on Debian), or uv."
         exit 2
     fi
-    install "$venv/bin/python" -m pip install -qq --disable-pip-version-check
+    # Python compiles a module when it is first imported: most modules of the dependencies never are.
+    install "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-compile
 }
 
 if [ -e "$unfinished" ]; then rm -rf "$venv"; fi

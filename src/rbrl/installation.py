@@ -45,7 +45,7 @@ def info() -> dict[str, str]:
 
 
 def _linear_algebra() -> str:
-    """Return the BLAS libraries with version, kernel and threads."""
+    """Return the BLAS libraries with version, kernel and threads, joined by "; "."""
     # NumPy and SciPy may bring a library each. This import loads SciPy's.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info

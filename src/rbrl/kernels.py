@@ -134,10 +134,6 @@ class KernelRows:
     def of_rows(self, index: Any) -> FloatArray:
         """Return the kernel values between some of the rows Z and all of them.
 
-        Parameters
-        ----------
-        index : slice or array of int
-
         Returns
         -------
         array (n_indexed, n_rows)
@@ -145,7 +141,10 @@ class KernelRows:
         return self.values(self.Z[index])
 
     def _from_differences(self, X: Matrix) -> FloatArray:
-        """Return the values of "rbf" as a product: a factor of the columns far from 0, and of the others."""
+        """Return the values of "rbf" as a product of two factors: of the columns far from 0, and the others.
+
+        X (n_samples, n_features) is float64. The result is a new array.
+        """
         far = _far_columns(self._gamma, X) | _far_columns(self._gamma, self.Z)
         K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, self.Z)), "sqeuclidean")
         K = np.exp(np.multiply(K, -self._gamma, out=K), out=K)
@@ -154,13 +153,13 @@ class KernelRows:
 
 
 def _has_far_columns(gamma: float, X: Matrix) -> bool:
-    """Return True if any column is far from 0, in one pass and without a copy of X."""
+    """Return whether any column is far from 0, in one pass and without a copy of X."""
     values = X.data if issparse(X) else X
     return bool(values.size and gamma * max(values.max(), -values.min()) ** 2 > LARGEST_SCALED_SQUARE)
 
 
 def _far_columns(gamma: float, X: Matrix) -> BoolArray:
-    """Return the mask of columns so far from 0 that their squares are too inaccurate."""
+    """Return the mask (n_features,) of columns so far from 0 that their squares are too inaccurate."""
     return gamma * _dense(abs(X).max(axis=0)).ravel() ** 2 > LARGEST_SCALED_SQUARE
 
 
@@ -216,7 +215,10 @@ def fit_feature_map(
 
 
 def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArray:
-    """Return the centres of clusters of rows: (n_clusters, n_features)."""
+    """Return the centres of clusters of rows: (n_clusters, n_features), a new dense array.
+
+    There must be at least as many rows as clusters.
+    """
     from sklearn.cluster import MiniBatchKMeans
 
     # Few iterations suffice, because a centre needs only about ten rows.

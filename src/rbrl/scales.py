@@ -70,12 +70,9 @@ class ColumnScales(NamedTuple):
         ----------
         X : array or CSR matrix (n_samples, n_features)
         weights : array (n_samples,), default=None
-
-        Returns
-        -------
-        ColumnScales
         """
-        shift = first_row(X)
+        # The first row; zeros without rows.
+        shift = np.zeros(X.shape[1]) if issparse(X) else X[:1].sum(axis=0, dtype=np.float64)
         return cls.from_sums(X.shape[0] if weights is None else float(weights.sum()), *shifted_sums(X, shift, weights))
 
     @classmethod
@@ -86,10 +83,6 @@ class ColumnScales(NamedTuple):
         ----------
         n_samples : float
         sums, squares : arrays (n_features,)
-
-        Returns
-        -------
-        ColumnScales
         """
         with np.errstate(over="ignore", invalid="ignore"):
             mean_squares = squares / n_samples
@@ -104,10 +97,6 @@ class ColumnScales(NamedTuple):
         .. math:: 3\, m \operatorname{median}_j \operatorname{var}(x_j) \sqrt{n / \min(n, m + 1)}
 
         over the m columns that are not constant; 1 if all columns are constant.
-
-        Returns
-        -------
-        float
         """
         m = len(self.variances)
         if m == 0:
@@ -117,7 +106,7 @@ class ColumnScales(NamedTuple):
         if not np.isfinite(ridge):
             raise ValueError(
                 f"ridge='auto' needs a finite median of the variances of the columns. Got {np.median(self.variances):g}; "
-                "scale X, for example with sklearn.preprocessing.StandardScaler, or pass ridge as a number."
+                "scale X, for example with sklearn.preprocessing.MaxAbsScaler, or pass ridge as a number."
             )
         return ridge
 
@@ -142,24 +131,6 @@ class ColumnScales(NamedTuple):
             )
 
 
-def first_row(X: Matrix) -> FloatArray:
-    """Return the first row of X as the shift of :func:`shifted_sums`; zeros if X is sparse or has no rows.
-
-    Sums of differences from it have smaller rounding errors.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-
-    Returns
-    -------
-    array (n_features,)
-    """
-    if issparse(X) or not X.shape[0]:
-        return np.zeros(X.shape[1])
-    return np.asarray(X[0], dtype=np.float64)
-
-
 def shifted_sums(X: Matrix, shift: FloatArray, weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Return the sums of x - shift over the rows, and the sums of its squares.
 
@@ -167,6 +138,7 @@ def shifted_sums(X: Matrix, shift: FloatArray, weights: FloatArray | None = None
     ----------
     X : array or CSR matrix (n_rows, n_features)
     shift : array (n_features,)
+        Any numbers. The first row makes rounding errors small; zeros leave a sparse X sparse.
     weights : array (n_rows,), default=None
 
     Returns
@@ -239,10 +211,6 @@ def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> 
     weights : array (n_samples,), default=None
         Positive weights of the rows.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> import numpy as np
@@ -259,7 +227,10 @@ def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> 
 
 
 def _variance(X: Any, weights: FloatArray | None) -> float:
-    """Return the variance of all entries."""
+    """Return the variance of all entries of X, weighted by rows.
+
+    The first entry of a dense X is subtracted before the sums, which reduces rounding errors.
+    """
     n, m = X.shape
     sums, squares = shifted_sums(X, np.full(m, 0.0 if issparse(X) or not n else float(X[0, 0])), weights)
     total = m * (n if weights is None else float(weights.sum()))
@@ -267,7 +238,11 @@ def _variance(X: Any, weights: FloatArray | None) -> float:
 
 
 def _median_squared_distance(X: Any, weights: FloatArray | None) -> float:
-    """Return the median squared distance between different rows; 0 if all rows are equal."""
+    """Return the median squared distance between different rows; 0 if all rows are equal.
+
+    At most `DISTANCE_ROWS` rows are drawn, with a fixed seed. X and the weights (n_samples,) are
+    not changed.
+    """
     n = X.shape[0]
     rng = np.random.default_rng(0)
     if n > DISTANCE_ROWS and weights is not None:
@@ -293,7 +268,12 @@ def _median_squared_distance(X: Any, weights: FloatArray | None) -> float:
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the median of values that are repeated as often as their weights; of two middle values, the mean."""
+    """Return the median of values that are repeated as often as their weights.
+
+    Of two middle values it is the mean. Both arrays have the shape (n,), with n and the weights
+    above 0. Rounding of the weights' sum may decide which values are in the middle, so a share of
+    1e-12 counts as none.
+    """
     order = np.argsort(values)
     ends = np.cumsum(weights[order])
     half = np.searchsorted(ends, [ends[-1] * (0.5 - 1e-12), ends[-1] * (0.5 + 1e-12)], side="left")

@@ -56,7 +56,10 @@ def random_split(n_samples: int, seed: int | np.random.Generator, train_fraction
 
 
 def _train_size(n_samples: int, train_fraction: float) -> int:
-    """Return the number of training samples; reject a split with an empty part."""
+    """Return the number of training samples, rounded half to even.
+
+    It raises ValueError if the share is not between 0 and 1, or if a part would be empty.
+    """
     if not 0 < train_fraction < 1:
         raise ValueError(f"train_fraction must lie between 0 and 1, both excluded. Got {train_fraction!r} instead.")
     n_train = round(train_fraction * n_samples)
@@ -225,14 +228,20 @@ class IterativeStratifiedShuffleSplit(_Splitter):
 
 
 def _generator(random_state: RandomState) -> np.random.Generator:
-    """Return a Generator; a Generator itself, a new one from an int or None, or one seeded by a RandomState."""
+    """Return a Generator: a Generator itself, or a new one seeded by an int, None or RandomState.
+
+    A RandomState is advanced by one number.
+    """
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)
 
 
 def _relevant(X: MatrixLike, y: Any) -> sparse.csr_array:
-    """Return the mask of the positive labels as a CSR matrix, from 0/1 or -1/+1."""
+    """Return the mask of the positive labels as a CSR array of bool, from 0/1 or -1/+1.
+
+    NaN and masked entries count as irrelevant. X only gives the number of rows.
+    """
     Y = y if sparse.issparse(y) else np.asarray(fill_masked_entries(y))
     if Y.ndim != 2:
         raise InvalidLabelsError(
@@ -245,7 +254,11 @@ def _relevant(X: MatrixLike, y: Any) -> sparse.csr_array:
 
 
 def _deal_samples(Y: sparse.csr_array, sizes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return the part of each sample, for parts of given sizes with proportional label counts."""
+    """Return the part of each sample (n_samples,), for parts of given sizes.
+
+    The sizes sum to n_samples. The parts get label counts in proportion to their sizes. `rng` is
+    advanced; Y is not changed.
+    """
     totals = np.asarray(Y.sum(axis=0)).ravel().astype(np.int64)
     demand = np.outer(sizes / Y.shape[0], totals)
     part = _deal_by_label(Y, sizes, totals, demand, rng)
@@ -257,10 +270,12 @@ def _deal_samples(Y: sparse.csr_array, sizes: IntArray, rng: np.random.Generator
 def _deal_by_label(
     Y: sparse.csr_array, sizes: IntArray, remaining: IntArray, demand: FloatArray, rng: np.random.Generator
 ) -> IntArray:
-    """Distribute the samples of one label after the other, and update `demand` in place.
+    """Distribute the samples of one label after the other; return the part of each sample.
 
-    Only the demand of the current label and the free places influence its distribution. Therefore
-    the demand of the other labels is updated once for each label.
+    `remaining` (n_labels,), the numbers of samples without a part, and `demand` (n_parts,
+    n_labels), the numbers of samples that the parts still lack, are updated in place. Only the
+    demand of the current label and the free places influence its distribution. Therefore the demand
+    of the other labels is updated once for each label.
     """
     part = np.full(Y.shape[0], -1)
     free = sizes.astype(float)
@@ -282,10 +297,11 @@ def _deal_by_label(
 
 
 def _deal(demand: FloatArray, free: FloatArray, tie_break: FloatArray, wanted: float = 1.0) -> list[int]:
-    """Assign each sample to the part with the largest demand, and update `free` in place.
+    """Assign each sample to the part with the largest demand; return the parts of the samples.
 
-    Ties go to the part with the most free places, then to a random one. Each sample lowers the demand
-    of its part by `wanted`.
+    Ties go to the part with the most free places, then to the one with the largest entry of
+    `tie_break` (n_rows, n_parts). Each sample lowers the demand of its part by `wanted`. `free`
+    (n_parts,) is updated in place; `demand` is not.
     """
     demands = demand.tolist()
     places = free.tolist()
@@ -301,7 +317,11 @@ def _deal(demand: FloatArray, free: FloatArray, tie_break: FloatArray, wanted: f
 
 
 def _exchange_samples(Y: sparse.csr_array, part: IntArray, surplus: FloatArray) -> None:
-    """Exchange samples of two parts while this lowers the sum of squared surpluses, in place."""
+    """Exchange samples of two parts while this lowers the sum of squared surpluses.
+
+    `part` (n_samples,) and `surplus` (n_parts, n_labels), the label counts minus the wanted ones,
+    are updated in place.
+    """
     for _ in range(_EXCHANGE_ROUNDS):
         pairs = combinations(range(len(surplus)), 2)
         if not sum(_exchange_between(Y, part, surplus, p, q) for p, q in pairs):
@@ -311,8 +331,8 @@ def _exchange_samples(Y: sparse.csr_array, part: IntArray, surplus: FloatArray) 
 def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, p: int, q: int) -> int:
     """Exchange samples of parts p and q, and return the number of exchanges.
 
-    With u the difference of the two surpluses, an exchange of a (in p) for b (in q) changes the sum
-    of squares by twice u'(b - a) + |b - a|^2.
+    `part` and `surplus` are updated in place. With u the difference of the two surpluses, an
+    exchange of a (in p) for b (in q) changes the sum of squares by twice u'(b - a) + |b - a|^2.
     """
     pull = Y @ (surplus[p] - surplus[q])
     rows_p = _largest(pull, np.flatnonzero(part == p))
@@ -323,6 +343,7 @@ def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, 
         u = surplus[p] - surplus[q]
         change = B @ u - (A @ u)[:, None] + (A.sum(axis=1)[:, None] + B.sum(axis=1) - 2 * A @ B.T)
         i, j = np.unravel_index(np.argmin(change), change.shape)
+        # Changes are sums of products of shares: less is a rounding error.
         if change[i, j] > -1e-9:
             return n_exchanges
         step = B[j] - A[i]
@@ -335,5 +356,9 @@ def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, 
 
 
 def _largest(values: FloatArray, members: IntArray) -> IntArray:
-    """Return the members with the largest values, at most `_EXCHANGE_CANDIDATES`, largest first."""
+    """Return the members with the largest values, largest first, at most `_EXCHANGE_CANDIDATES`.
+
+    `values` has one number for each sample, `members` are indices of samples. Of equal values, the
+    first member comes first.
+    """
     return members[np.argsort(-values[members], kind="stable")[:_EXCHANGE_CANDIDATES]]

@@ -3,6 +3,7 @@
 A missing label is NaN in the target, and 0 in the signed labels.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Self
@@ -11,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
+from rbrl._common.features import check_in_memory
 from rbrl._common.frames import column_names, is_missing, label_values, missing_entries
 from rbrl._common.labels import SparseLabels
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
@@ -50,6 +52,8 @@ def label_matrix(
     """
     given = None if label_names is None else _check_names(label_names)
     is_numeric = isinstance(y, np.ndarray) and y.dtype.kind in "biuf"
+    if not is_numeric:
+        _check_form(y)
     rows = None if is_numeric else _label_sets(y)
     if rows is not None:
         relevant, names = _binarise(rows, given)
@@ -63,6 +67,26 @@ def label_matrix(
             f"label_names need a label matrix, with a column for each name. Got y of shape {shape}."
         )
     return y, list(agreed_names(given, found, shape[1]) or ())
+
+
+def _check_form(y: Any) -> None:
+    """Raise an error if labels are not in memory, complex, dicts, or columns with equal names."""
+    check_in_memory("y", y)
+    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
+        raise InvalidLabelsError(
+            f"y must hold 0/1 or -1/+1, or classes. Got {y.dtype}. Complex data not supported: pass y.real."
+        )
+    if isinstance(y, list | tuple) and y and isinstance(y[0], dict):
+        raise InvalidLabelsError(
+            "y must be a matrix of labels, one column per label, or label sets. Got a dict for "
+            f"each row, such as {y[0]!r}; pass pandas.DataFrame(y)."
+        )
+    names = column_names(y) or []
+    if len(set(names)) < len(names):
+        name, n_columns = Counter(names).most_common(1)[0]
+        raise InvalidLabelsError(
+            f"The columns of y must have names that differ. Got {name!r} for {n_columns} columns; rename them."
+        )
 
 
 def are_label_sets(y: Any) -> bool:
@@ -100,7 +124,7 @@ def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_
 
 
 def _check_names(names: Iterable[object]) -> list[str]:
-    """Return names as text; refuse a single text, and names that are not distinct."""
+    """Return names as a list of text; refuse a single text, and names that are not distinct."""
     if isinstance(names, str):
         raise InvalidLabelsError(f"label_names must be a sequence of names. Got the text {names!r}.")
     texts = [str(name) for name in names]
@@ -116,7 +140,11 @@ def _abbreviate(names: Sequence[str]) -> str:
 
 
 def _label_sets(y: Any) -> list[Any] | None:
-    """Return the rows of label sets, or None if y is another form of labels."""
+    """Return the rows of label sets, or None if y is another form of labels.
+
+    It raises InvalidLabelsError for lists of numbers that are neither a matrix nor sets. The labels
+    themselves are not checked.
+    """
     rows = y if isinstance(y, list | tuple) else _rows_of_column(y)
     if rows is None:
         return None
@@ -135,7 +163,7 @@ def _label_sets(y: Any) -> list[Any] | None:
 
 
 def _rows_of_column(y: Any) -> list[Any] | None:
-    """Return the elements of a series or 1-D array of objects, or else None."""
+    """Return the elements of a series or 1-D array of objects as a list, or else None."""
     if len(getattr(y, "shape", ())) != 1 or getattr(y, "dtype", None) is None:
         return None
     if isinstance(y.dtype, np.dtype):
@@ -144,7 +172,11 @@ def _rows_of_column(y: Any) -> list[Any] | None:
 
 
 def _binarise(rows: list[Any], given: list[str] | None) -> tuple[Any, list[str]]:
-    """Return a CSR matrix of 0/1 and the names of its columns: the given names, or all sorted labels."""
+    """Return an int64 CSR matrix of 0/1 and the names of its columns: given names, or all sorted labels.
+
+    It raises InvalidLabelsError for a row that is no list or set, for labels without a given name,
+    and if there is no label at all.
+    """
     for i, row in enumerate(rows):
         if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(is_missing, row)):
             raise InvalidLabelsError(
@@ -176,7 +208,7 @@ def _binarise(rows: list[Any], given: list[str] | None) -> tuple[Any, list[str]]
 
 
 def encode_matrix(Y: Array) -> Array:
-    """Return a dense label matrix of 0/1 or -1/+1 as int8 in {-1, 0, +1}, with 0 for NaN.
+    """Return a dense label matrix of 0/1 or -1/+1 as a new int8 array in {-1, 0, +1}, 0 for NaN.
 
     Examples
     --------
@@ -185,6 +217,41 @@ def encode_matrix(Y: Array) -> Array:
     """
     labels = np.where(Y > 0, np.int8(1), np.int8(-1))
     return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
+
+
+def _describe_type_error(y: Any, target: str) -> str:
+    """Return the rule for the values of y, the value that breaks it, and the solution."""
+    rule = "y must hold 0/1 or -1/+1, or classes if it is 1-D. Got"
+    if not target.startswith("continuous"):
+        return (
+            f"{rule} {type(y).__name__} of shape {np.shape(y)} with values such as {np.ravel(y)[0]!r}; pass integers."
+        )
+    stored = np.ravel(y.data if sparse.issparse(y) else y)
+    fraction = stored[stored != np.round(stored)][0]
+    return (
+        f"{rule} {fraction:g} in y, which is {target}; choose a threshold above which a label is "
+        "relevant: "
+        "(y > threshold).astype(int)."
+    )
+
+
+def _describe_coding_error(values: set[Any], n_columns: int) -> str:
+    """Return the message that the labels of a matrix have other values than 0/1 or -1/+1."""
+    ordered = sorted(values)
+    shown = ", ".join(map(repr, ordered[:6])) + (", ..." if len(values) > 6 else "")
+    relevant = repr(ordered[-1])
+    if values <= {-1, 0, 1}:
+        solution = "if 0 and -1 both mean irrelevant, pass (y > 0).astype(int)"
+    elif len(values) <= 2:
+        solution = f"pass (y == {relevant}).astype(int) if {relevant} means relevant"
+    else:
+        solution = (
+            "for ratings choose a threshold, (y > threshold).astype(int); for columns of classes, "
+            "fit a model to each column"
+        )
+    return (
+        f"A label matrix must hold 0/1 or -1/+1. Got the values {shown} in a matrix of {n_columns} columns; {solution}."
+    )
 
 
 class SignedTargets:
@@ -234,10 +301,6 @@ class SignedTargets:
         ----------
         y : array, sparse matrix, data frame, series or list
             A 1-D target, or a label matrix of 0/1 or -1/+1, with NaN, None, NA or a masked entry for a missing label.
-
-        Returns
-        -------
-        self
         """
         y, dtype, self.sparse_container = label_values(y)
         missing = missing_entries(y)
@@ -246,7 +309,7 @@ class SignedTargets:
         y = y if missing is None else np.where(missing, y[~missing][0], y)
         target = type_of_target(y, input_name="y")
         if target.startswith("continuous") or target == "unknown":
-            raise InvalidLabelsError(f"Unknown label type: {target}. Labels are 0/1 or -1/+1, or classes of a 1-D y.")
+            raise InvalidLabelsError(f"Unknown label type: {target}. {_describe_type_error(y, target)}")
         known = np.unique(y.data if sparse.issparse(y) else y)
         values = set(known.tolist())
         # One column of 0/1 is a label matrix. One column of other classes is treated as a 1-D target.
@@ -263,11 +326,7 @@ class SignedTargets:
         if sparse.issparse(y) and y.nnz < np.prod(y.shape):
             values |= {0}
         if not (values <= {0, 1} or values <= {-1, 1}):
-            shown = ", ".join(repr(v) for v in sorted(values)[:6])
-            raise InvalidLabelsError(
-                f"A label matrix must hold 0/1 or -1/+1. Got the values {shown}"
-                f"{', ...' if len(values) > 6 else ''} in a matrix of {y.shape[1]} columns."
-            )
+            raise InvalidLabelsError(_describe_coding_error(values, y.shape[1]))
         self.kind = "multilabel"
         self.classes_ = np.arange(y.shape[1])
         self.low = -1 if -1 in values else 0
@@ -325,10 +384,6 @@ class SignedTargets:
         y : array, sparse matrix, data frame, series or list
         keep_sparse : bool, default=False
             Whether a sparse label matrix becomes :class:`SparseLabels` instead of a dense array.
-
-        Returns
-        -------
-        array or SparseLabels
         """
         y = label_values(y).values
         if not self.is_matrix:
@@ -342,7 +397,10 @@ class SignedTargets:
         return labels if keep_sparse else np.asarray(labels)
 
     def encode_batch(self, y: Any) -> IntArray:
-        """Return signed labels of further rows, which must be coded as those of `fit`."""
+        """Return signed labels of further rows, which must be coded as those of `fit`.
+
+        The arguments and the dense result are those of :meth:`encode`. The coding of `fit` is kept.
+        """
         if not self.is_matrix:
             unknown = np.setdiff1d(np.ravel(y), self.classes_)
             if len(unknown):
@@ -363,8 +421,9 @@ class SignedTargets:
     def decode(self, relevant: BoolArray, scores: FloatArray) -> Any:
         """Return predictions in the coding of `fit`, from the mask of relevant labels and the scores.
 
-        The prediction for three or more classes is the class with the largest score. The result is
-        sparse if the labels of `fit` were sparse.
+        Both have the shape (n_rows, n_columns). The prediction for three or more classes is the
+        class with the largest score, and the mask is ignored. The result is sparse if the labels of
+        `fit` were sparse.
         """
         if self.kind == "multiclass":
             return self.classes_[scores.argmax(axis=1)]

@@ -91,6 +91,11 @@ class MetricComparison:
         return is_better_larger(self.column)
 
     @cached_property
+    def _answers(self) -> dict[str, pd.DataFrame]:
+        """Tables of the methods that `against` was asked about."""
+        return {}
+
+    @cached_property
     def ranks(self) -> pd.Series:
         """Average rank of each method, the best first."""
         found = average_ranks(self.table.to_numpy(), self._greater)
@@ -118,6 +123,11 @@ class MetricComparison:
 
     def against(self, method: str) -> pd.DataFrame:
         """A method beside each other one: wins, median difference, effect size, p-value, and the Bayesian answers."""
+        if method not in self._answers:
+            self._answers[method] = self._compare_with_others(method)
+        return self._answers[method]
+
+    def _compare_with_others(self, method: str) -> pd.DataFrame:
         control = list(self.table.columns).index(method)
         answers = bayesian_signed_rank(self.table.to_numpy(), self._greater, ROPE, control=control)
         sign = 1.0 if self._greater else -1.0
@@ -161,6 +171,7 @@ class Findings:
         found = self.ok[self.ok.variant == rules.TUNED].groupby("method").dataset.nunique()
         enough = (1 - MOST_MISSING) * len(self.datasets)
         self.ranked = [method.name for method in METHODS if found.get(method.name, 0) >= enough]
+        self._compared: dict[tuple[object, ...], MetricComparison] = {}
         self.apart = [method.name for method in METHODS if method.name not in self.ranked]
 
     @staticmethod
@@ -184,10 +195,13 @@ class Findings:
         self, column: str, variant: str = rules.TUNED, of_kind: str | None = None, methods: Sequence[str] | None = None
     ) -> MetricComparison:
         """Compare methods by a metric on the data sets, of one kind or of all, on which all have a value."""
-        table = self.values(column, variant, methods)
-        if of_kind is not None:
-            table = table[[kind(name) == of_kind for name in table.index]]
-        return MetricComparison(column, table.dropna())
+        asked = column, variant, of_kind, None if methods is None else tuple(methods)
+        if asked not in self._compared:
+            table = self.values(column, variant, methods)
+            if of_kind is not None:
+                table = table[[kind(name) == of_kind for name in table.index]]
+            self._compared[asked] = MetricComparison(column, table.dropna())
+        return self._compared[asked]
 
     @cached_property
     def seconds(self) -> pd.DataFrame:

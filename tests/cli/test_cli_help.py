@@ -18,6 +18,7 @@ def test_every_command_has_help_with_an_example(rbrl, command):
     answer = rbrl(*command, "--help")
     assert answer.code == 0
     assert f"rbrl {' '.join(command)} " in answer.out.replace("\n", " ") or "rbrl data list" in answer.out
+    assert "bool" not in answer.out, "a flag takes no value"
 
 
 def test_help_lists_the_commands(rbrl):
@@ -161,3 +162,14 @@ def test_options_for_files_have_their_own_section(rbrl):
     own = out.partition("Options for a data file")[2]
     assert all(name in own for name in ("--labels", "--positive", "--ignore", "--index-base", "--label-base"))
     assert "--method" not in own
+
+
+def test_equal_warnings_of_one_command_are_shown_once(rbrl, tmp_path):
+    options = ["--set", "max_iter=1", "--calibrate", "sigmoid"]
+    answer = rbrl("fit", "yeast", "-o", tmp_path / "m", *options)
+    assert answer.code == 0, answer.err
+    shown, fitted, count = answer.err.splitlines()
+    assert shown.startswith("rbrl: The quasi-Newton solver stopped after 1 iterations (max_iter=1)")
+    assert "m: rbrl on 2417 samples" in fitted
+    # A fit to all rows, and one without each of the five folds.
+    assert count.startswith("rbrl: 6 times in all, perhaps with other numbers: The quasi-Newton solver stopped")

@@ -161,6 +161,36 @@ def test_the_best_labels_with_their_scores(rbrl, model, dataset, tmp_path):
     np.testing.assert_allclose([float(row[3]) for row in rows], np.sort(scores, axis=1)[:, -2], rtol=1e-7)
 
 
+@pytest.mark.parametrize("options", [[], ["--write", "probabilities"], ["--write", "scores"]], ids=str)
+@pytest.mark.parametrize("fitted", [["--calibrate", "sigmoid"], ["--calibrate", "sigmoid", "--standardise"]], ids=str)
+def test_the_best_labels_of_a_calibrated_model_have_probabilities(rbrl, dataset, tmp_path, fitted, options):
+    save_file(dataset, tmp_path / "shore.npz")
+    model = tmp_path / "m.rbrl"
+    assert rbrl("fit", tmp_path / "shore.npz", "-o", model, *fitted).code == 0
+    answer = rbrl("predict", model, tmp_path / "shore.npz", "--top", 2, "--block-size", 7, *options)
+    assert answer.code == 0, answer.err
+    head, *rows = table(answer.out)
+    number = "score" if "scores" in options else "probability"
+    assert head == ["label1", f"{number}1", "label2", f"{number}2"]
+    found = load(model)
+    values = found.decision_function(dataset.X) if "scores" in options else found.predict_proba(dataset.X)
+    np.testing.assert_allclose([float(row[1]) for row in rows], values.max(axis=1), rtol=1e-7)
+    assert [row[0] for row in rows] == [dataset.label_names[j] for j in values.argmax(axis=1)]
+
+
+def test_the_best_labels_of_other_models_have_probabilities_on_request(rbrl, model, dataset, tmp_path):
+    save_file(dataset, tmp_path / "shore.npz")
+    knn = tmp_path / "knn.rbrl"
+    assert rbrl("fit", tmp_path / "shore.npz", "-o", knn, "--method", "ml-knn").code == 0
+    head, *rows = table(rbrl("predict", knn, tmp_path / "shore.npz", "--top", 1, "--write", "probabilities").out)
+    assert head == ["label1", "probability1"]
+    P = load(knn).predict_proba(dataset.X)
+    np.testing.assert_allclose([float(row[1]) for row in rows], P.max(axis=1), rtol=1e-7)
+    answer = rbrl("predict", model, tmp_path / "shore.npz", "--top", 1, "--write", "probabilities")
+    assert answer.code == 2
+    assert "rbrl fit --calibrate sigmoid" in answer.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -206,3 +236,50 @@ def test_scores_that_are_not_finite_are_not_evaluated(rbrl, model, dataset, tmp_
     answer = rbrl("evaluate", model, tmp_path / "new.npz", "--metric", "ranking_loss")
     assert answer.code == 2
     assert "The scores must be finite. Got NaN or infinity in 270 of 270 entries." in answer.err
+
+
+def test_evaluate_reports_the_best_labels_and_frequent_and_rare_labels(rbrl, tmp_path):
+    from rbrl.datasets import load as load_data
+    from rbrl.metrics import frequency_report, precision_at_k, propensities, psndcg_at_k, psp_at_k
+
+    data = load_data("yeast")
+    train, test = (Dataset(data.X[rows], data.Y[rows]) for rows in (slice(0, 300), slice(300, 500)))
+    for name, part in (("train", train), ("test", test)):
+        save_file(part, tmp_path / f"{name}.npz")
+    model = tmp_path / "m.rbrl"
+    assert rbrl("fit", tmp_path / "train.npz", "-o", model).code == 0
+    metrics = [word for name in ("precision_at_3", "psp_at_3", "PSN@4", "ndcg@2") for word in ("--metric", name)]
+    command = ["evaluate", model, tmp_path / "test.npz", *metrics, "--train", tmp_path / "train.npz"]
+    found = json.loads(rbrl(*command, "--by-frequency", "--top", 3, "--json").out)
+    scores = load(model).decision_function(test.X)
+    p = propensities(train.Y)
+    assert found["precision_at_3"] == pytest.approx(precision_at_k(test.Y, scores, k=3))
+    assert found["psp_at_3"] == pytest.approx(psp_at_k(test.Y, scores, k=3, propensities=p))
+    assert found["psndcg_at_4"] == pytest.approx(psndcg_at_k(test.Y, scores, k=4, propensities=p))
+    report = frequency_report(test.Y, scores, train.Y, k=3)
+    assert [row["part"] for row in found["by_frequency"]] == list(report.index)
+    for row, expected in zip(found["by_frequency"], report.to_dict("records"), strict=True):
+        assert row["precision_at_3"] == pytest.approx(expected["precision_at_k"])
+        assert row["labels"] == expected["labels"]
+    text = rbrl(*command, "--by-frequency", "--top", 3).out
+    assert "Propensity-scored precision at 3" in text
+    assert [line.split()[0] for line in text.splitlines()[-6:-1] if line] == ["head", "torso", "tail", "all"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--metric psp_at_3",
+            "psp_at_3 needs the propensities of the labels: name the training data with --train DATA.",
+        ),
+        (
+            "--by-frequency",
+            "--by-frequency needs the frequencies of the labels: name the training data with --train DATA.",
+        ),
+        ("--top 3", "--top goes with --by-frequency. Got --top 3; for P@3, use --metric precision_at_3."),
+    ],
+)
+def test_evaluate_says_which_option_is_missing(rbrl, options, message):
+    answer = rbrl("evaluate", "none.rbrl", "yeast", *options.split())
+    assert (answer.code, answer.err) == (2, f"rbrl: {message}\n")

@@ -1,5 +1,6 @@
 """Data sets in several files: they are written and read with the same content; files that do not fit are refused."""
 
+import json
 import pickle
 import shutil
 import tracemalloc
@@ -283,3 +284,93 @@ def test_a_fit_of_reordered_shards_equals_a_fit_of_the_rows(ending, tmp_path):
     expected = BRLClassifier(tol=1e-6).fit([(X, Y)])
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-2)
     assert (model.predict(X) == Y).mean() > 0.95
+
+
+@pytest.mark.parametrize("where", ["{}", "{}/*.npz", "{}/part-*.npz", "{}/../s/*"])
+def test_a_missing_or_cut_shard_is_found_when_the_folder_is_opened(where, tmp_path):
+    folder = tmp_path / "s"
+    shards = write_shards(small(), folder, rows_per_shard=6)
+    where = where.format(folder)
+    manifest = json.loads((folder / "shards.json").read_text())
+    assert (manifest["finished"], manifest["n_shards"]) == (True, len(shards))
+    assert [one["rows"] for one in manifest["files"].values()] == [len(X) for X, _ in shards]
+    assert len(open_shards(where)) == len(shards)
+    content = shards.paths[-1].read_bytes()
+    shards.paths[-1].unlink()
+    name = shards.paths[-1].name
+    with pytest.raises(FileNotFoundError, match=rf"no such file: .*{name}, one of the {len(shards)} shards"):
+        open_shards(where)
+    shards.paths[-1].write_bytes(content[:-1])
+    with pytest.raises(
+        DataFormatError, match=rf"{name}: it has {len(content) - 1} bytes, and {len(content)} according"
+    ):
+        open_shards(where)
+    shards.paths[-1].write_bytes(content)
+    assert len(open_shards(where)) == len(shards)
+
+
+def test_some_shards_or_shards_without_a_manifest_can_be_opened(tmp_path):
+    shards = write_shards(small(), tmp_path, rows_per_shard=4)
+    shards.paths[-1].unlink()
+    assert len(open_shards(tmp_path / "part-0000[01].npz")) == 2
+    assert len(open_shards(shards.paths[:2])) == 2
+    (tmp_path / "shards.json").unlink()
+    assert len(open_shards(tmp_path)) == len(shards) - 1, "folders of earlier versions have no manifest"
+    (tmp_path / "shards.json").write_text("{}")
+    with pytest.raises(DataFormatError, match="not a manifest of shards"):
+        open_shards(tmp_path)
+
+
+def test_an_interrupted_write_is_found(tmp_path):
+    def parts():
+        yield np.eye(3), np.eye(3)
+        yield np.eye(3), np.eye(3)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(parts(), tmp_path, rows_per_shard=3)
+    assert (tmp_path / "part-00000.npz").is_file()
+    with pytest.raises(DataFormatError, match="write_shards was stopped before the last shard"):
+        open_shards(tmp_path)
+
+
+def test_a_file_that_changes_during_a_fit_is_named(tmp_path):
+    from rbrl import BRLClassifier
+
+    shards = write_shards(small(n_samples=12), tmp_path, rows_per_shard=4)
+    changed = shards.paths[1]
+
+    class Changing(Shards):
+        n_read = 0
+
+        def read(self, i):
+            dataset = super().read(i)
+            self.n_read += self.paths[i] == changed
+            if self.n_read == 2:
+                np.savez(changed, X=dataset.X[:3], Y=dataset.Y[:3])
+            return dataset
+
+    with pytest.raises(DataFormatError, match=rf"{changed.name} changed during the fit: it had \d+ bytes"):
+        BRLClassifier().fit(Changing(shards.paths))
+    model = BRLClassifier().fit(Shards(shards.paths))
+    assert model.n_samples_seen_ == 11, "another fit reads the new file"
+
+
+@pytest.mark.parametrize("sparse_parts", [(0,), (1,), (0, 2)])
+@pytest.mark.parametrize("in_files", [True, False])
+def test_dense_and_sparse_parts_can_be_mixed(tmp_path, sparse_parts, in_files):
+    from rbrl import RBRLClassifier
+
+    data = small(n_samples=30)
+    X, Y = dense(data.X), dense(data.Y)
+    slices = [slice(10 * i, 10 * i + 10) for i in range(3)]
+    parts = [(X[rows], Y[rows]) for rows in slices]
+    mixed = [
+        (sparse.csr_array(A), sparse.csr_array(B)) if i in sparse_parts else (A, B) for i, (A, B) in enumerate(parts)
+    ]
+    expected = RBRLClassifier(tol=1e-6).fit(parts)
+    model = RBRLClassifier(tol=1e-6).fit(write_shards(iter(mixed), tmp_path, rows_per_shard=8) if in_files else mixed)
+    # Two solutions of relative gap tol differ in scores by the bound of strong convexity.
+    bound = 2 * np.sqrt(2 * 1e-6 * expected.objective_ / expected.ridge_)
+    assert np.abs(model.coef_ - expected.coef_).max() <= bound
+    np.testing.assert_array_equal(dense(model.predict(mixed)), dense(model.predict(X)))

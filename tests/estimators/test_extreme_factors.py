@@ -42,7 +42,7 @@ def large_model(monkeypatch):
 def test_a_large_model_of_full_rank_is_the_same_as_a_small_one(ranking, nuclear, is_dense, request):
     X, Y = text_problem()
     X = X.toarray() if is_dense else X
-    model = RBRLClassifier(ridge=0.5, ranking=ranking, nuclear=nuclear, max_rank=23, non_empty=False)
+    model = RBRLClassifier(ridge=0.5, ranking=ranking, nuclear=nuclear, max_rank=23)
     expected = model.fit(X, Y.toarray()).objective_, model.gap_
     request.getfixturevalue("large_model")
     model.fit(X, Y)

@@ -235,6 +235,6 @@ def test_numbers_as_text_are_numbers_and_other_errors_stay():
     np.testing.assert_array_equal(RBRLClassifier().fit(text, Y).predict(text), RBRLClassifier().fit(X, Y).predict(X))
     with pytest.raises(ValueError, match="Input X contains NaN"):
         RBRLClassifier().fit(text.replace(text.iloc[0, 0], "nan"), Y)
-    categories = pd.DataFrame({"kind": pd.Categorical(["u", "v"] * 30)})
-    with pytest.raises(InvalidFeaturesError, match="column 'kind' of X, such as 'u'"):
+    categories = pd.DataFrame({"kind": pd.Categorical([f"u{i}" for i in range(60)])})
+    with pytest.raises(InvalidFeaturesError, match=r"60 different words in 60 rows.*column 'kind' of X, such as 'u10'"):
         RBRLClassifier().fit(categories, Y)

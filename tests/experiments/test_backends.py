@@ -78,7 +78,7 @@ def assert_only_the_killer_failed(summary, store):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs kill")
-@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", pytest.param("os._exit(0)", marks=pytest.mark.soak)])
 def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path, how):
     plan = with_a_killer(how, table, place, tmp_path)
     assert_only_the_killer_failed(execute(plan, tmp_path / "store", jobs=2), tmp_path / "store")

@@ -3,6 +3,7 @@
 import io
 import json
 import sqlite3
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -551,3 +552,35 @@ def test_a_grid_of_several_parts(table, place, tmp_path):
     assert set(Store(tmp_path).tuning().params) == {
         *('{"max_iter": 50, "ridge": 0.1}', '{"max_iter": 50, "ridge": 1.0}', '{"nuclear": 0.1}', '{"nuclear": 1.0}')
     }
+
+
+WARNER = """
+import warnings
+
+from rbrl import BRLClassifier
+
+
+class Own(UserWarning):
+    pass
+
+
+class Warner(BRLClassifier):
+    def loss(self, count_labels=None):
+        for _ in range(3):
+            warnings.warn("one of a kind", Own)
+        return super().loss()
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_caller_gets_each_warning_of_a_run_once(table, place, tmp_path, monkeypatch, jobs):
+    monkeypatch.chdir(place)
+    (place / "warner.py").write_text(WARNER)
+    table["methods"] = {"warner": {"use": "warner.py:Warner"}}
+    table["splits"]["number"] = 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert execute(Plan.from_dict(table, place), tmp_path / "store", jobs=jobs).n_done == 2
+    found = [one for one in caught if str(one.message) == "one of a kind"]
+    assert [one.category for one in found] == [UserWarning] * 2, "the class of a plan's file may be unknown here"
+    assert {one.filename for one in found} == {__file__}

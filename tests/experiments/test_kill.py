@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from killed import MOMENTS
-from small_comparison import environment, start, timeless
+from small_comparison import PLAN, environment, start, timeless
 
 from rbrl.experiments import Plan, Store, execute
 
@@ -30,28 +31,35 @@ class Slow(BRLClassifier):
 """
 
 
-@pytest.fixture
-def slow(table, place, tmp_path, monkeypatch):
-    """A plan of 24 runs, of about a tenth of a second each, that log their fits."""
+@pytest.fixture(autouse=True)
+def _apart(tmp_path, monkeypatch):
+    """Log the fits of each test in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "slow.py").write_text(SLOW)
-    (tmp_path / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
-    table["splits"]["number"] = 12
+
+
+@pytest.fixture(scope="module")
+def slow(place, tmp_path_factory):
+    """A plan of 24 runs, of about a tenth of a second each, that log their fits."""
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "slow.py").write_text(SLOW)
+    (folder / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
     grid = {"ridge": [0.1, 1.0]}
-    table["methods"] = {
+    methods = {
         name: {"use": "slow.py:Slow", "grid": grid, "params": {"nuclear": x}} for name, x in [("a", 0.1), ("b", 0.2)]
     }
-    path = tmp_path / "plan.toml"
-    path.write_text(Plan.from_dict(table).to_toml())
+    path = folder / "plan.toml"
+    path.write_text(Plan.from_dict({**PLAN, "splits": {"number": 12}, "methods": methods}).to_toml())
     return path
 
 
-@pytest.fixture
-def whole(slow, tmp_path):
+@pytest.fixture(scope="module")
+def whole(slow):
     """The store of a run that nobody disturbed, and how many seconds it took."""
     began = time.monotonic()
-    execute(slow, tmp_path / "whole")
-    return Store(tmp_path / "whole"), time.monotonic() - began
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(slow.parent)
+        execute(slow, slow.parent / "whole")
+    return Store(slow.parent / "whole"), time.monotonic() - began
 
 
 def n_runs(store):
@@ -76,13 +84,13 @@ def kill_and_resume(slow, whole, folder, chance, jobs):
     pd.testing.assert_frame_equal(timeless(store.tuning()), timeless(expected.tuning()))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_and_resumed(slow, whole, tmp_path, seed):
     kill_and_resume(slow, whole, tmp_path / "killed", random.Random(seed), jobs=1 + seed % 2)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(3, 33))
+@pytest.mark.parametrize("seed", range(2, 33))
 def test_killed_and_resumed_often(slow, whole, tmp_path, seed):
     kill_and_resume(slow, whole, tmp_path / "killed", random.Random(seed), jobs=1 + seed % 2)
 
@@ -97,12 +105,11 @@ def test_killed_before_the_first_result(slow, whole, tmp_path):
 
 
 def test_two_processes_share_the_runs(slow, whole, tmp_path):
-    log = tmp_path / "count.txt"
-    alone = len(log.read_text().splitlines())
     processes = [start(slow, tmp_path / "shared") for _ in range(2)]
     codes = [process.wait(timeout=600) for process in processes]
     assert codes == [0, 0], (tmp_path / "shared.log").read_text()
-    assert len(log.read_text().splitlines()) == 2 * alone, "a run was done twice"
+    fits, fits_alone = (len((folder / "count.txt").read_text().splitlines()) for folder in (tmp_path, slow.parent))
+    assert fits == fits_alone, "a run was done twice"
     store = Store(tmp_path / "shared")
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
 
@@ -117,6 +124,59 @@ def test_the_runs_of_a_killed_process_are_taken_over(slow, whole, tmp_path):
     assert second.wait(timeout=600) == 0, (tmp_path / "shared.log").read_text()
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
     assert not list((tmp_path / "shared" / "locks").iterdir())
+
+
+ENDLESS = """
+import os
+import time
+
+from rbrl import BRLClassifier
+
+
+class Endless(BRLClassifier):
+    def loss(self, count_labels=None):
+        open(f"{os.getpid()}.pid", "w").close()
+        time.sleep(600)
+        return super().loss()
+"""
+
+
+def is_running(pid):
+    """Tell whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_no_worker_outlives_a_killed_comparison(table, place, tmp_path, monkeypatch):
+    """A worker in the middle of a long fit must not fit on for nobody."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    (tmp_path / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
+    table["methods"] = {"endless": {"use": "endless.py:Endless"}}
+    path = tmp_path / "plan.toml"
+    path.write_text(Plan.from_dict(table).to_toml())
+    process = start(path, tmp_path / "store", jobs=2)
+    pids = []
+    try:
+        while len(pids) < 2:
+            assert process.poll() is None, (tmp_path / "store.log").read_text()
+            time.sleep(0.1)
+            pids = [int(file.stem) for file in tmp_path.glob("*.pid")]
+        assert all(map(is_running, pids))
+        process.kill()
+        process.wait()
+        # A worker looks every second; a crowded machine may let it wait for its turn.
+        end = time.monotonic() + 60
+        while any(map(is_running, pids)) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not any(map(is_running, pids))
+    finally:
+        process.kill()
+        for pid in filter(is_running, pids):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -160,9 +220,9 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @needs_fork
 def test_killed_in_and_around_commits(quick, tmp_path):
-    kills = killed_at_commits(quick(30), tmp_path, 10, seed=0)
+    kills = killed_at_commits(quick(16), tmp_path, len(MOMENTS), seed=0)
     assert {kill["moment"] for kill in kills} == set(MOMENTS)
-    assert sum(kill["finished"] > 1 for kill in kills) >= 5
+    assert sum(kill["finished"] > 1 for kill in kills) >= 2
 
 
 @needs_fork

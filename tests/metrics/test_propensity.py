@@ -12,6 +12,7 @@ from rbrl.metrics import (
     Metric,
     evaluate,
     frequency_report,
+    get_metric,
     ndcg_at_k,
     precision_at_k,
     propensities,
@@ -213,3 +214,21 @@ def test_one_label_may_be_all_three_thirds():
     report = frequency_report([[1]], [[1.0]], [[1], [1]], k=1)
     assert report["labels"].tolist() == [1, 0, 0, 1]
     assert report.loc["tail", "found_at_k"] != report.loc["tail", "found_at_k"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "k"),
+    [("psp_at_2", psp_at_k, 2), ("PSP@2", psp_at_k, 2), ("psndcg_at_3", psndcg_at_k, 3), ("PSN@3", psndcg_at_k, 3)],
+)
+def test_the_metric_of_a_name_has_the_propensities(name, kind, k):
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, size=(20, 6))
+    scores = rng.standard_normal((20, 6))
+    p = propensities(Y)
+    metric = get_metric(name, p)
+    assert metric.value(Y, scores=scores) == kind(Y, scores, k, propensities=p)
+    assert metric.value(Y, scores=scores, missing="ignore") == metric.value(Y, scores=scores)
+    with pytest.raises(InvalidLabelsError, match="missing"):
+        metric.value(np.where(Y > 0, 1.0, np.nan), scores=scores, missing="ignore")
+    with pytest.raises(ValueError, match=f"{metric.name} needs the propensities of the labels"):
+        get_metric(name)

@@ -209,3 +209,25 @@ def test_methods_with_probabilities_of_their_own():
     np.testing.assert_allclose(logistic.predict_proba(X), expected, rtol=1e-6)
     assert not hasattr(BinaryRelevance(), "predict_proba")
     assert not hasattr(RBRLClassifier(), "predict_proba")
+
+
+@pytest.mark.parametrize("container", ["default", "pandas"])
+def test_the_best_labels_are_the_most_probable_ones_with_their_probabilities(container):
+    names = ["sea", "sun", "hill", "rain", "wind"]
+    model = CalibratedMultiLabelClassifier(RBRLClassifier(), rule=LabelThresholds(), cv=3, label_names=names).fit(X, Y)
+    P = model.predict_proba(X)
+    labels, found = model.set_output(predict=container).predict_top(X, 2)
+    np.testing.assert_array_equal(found, -np.sort(-P, axis=1)[:, :2])
+    assert labels[:, 0].tolist() == [names[j] for j in P.argmax(axis=1)]
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, Y)
+    np.testing.assert_array_equal(
+        rbrl.predict_top(pipeline, X, 1)[1][:, 0], np.asarray(pipeline.predict_proba(X)).max(1)
+    )
+
+
+def test_the_most_probable_classes_have_the_probabilities_of_classes():
+    classes = np.array(["a", "b", "c"])[Y[:, :3].argmax(axis=1)]
+    model = CalibratedMultiLabelClassifier(RBRLClassifier(), cv=3).fit(X, classes)
+    labels, found = model.predict_top(X, 3)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert labels[:, 0].tolist() == model.classes_[model.predict_proba(X).argmax(axis=1)].tolist()

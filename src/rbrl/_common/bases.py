@@ -53,10 +53,6 @@ def all_or_nothing(method: Method) -> Method:
     method : function
         Method of an estimator, such as `fit`.
 
-    Returns
-    -------
-    function
-
     Examples
     --------
     >>> class Mean:
@@ -107,6 +103,7 @@ class Estimator(BaseEstimator):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Make the fit methods that a subclass defines itself atomic."""
         super().__init_subclass__(**options)
         for name in FIT_METHODS:
             method = vars(cls).get(name)

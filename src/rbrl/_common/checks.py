@@ -25,7 +25,10 @@ Check: TypeAlias = Callable[[str, Any], Any]
 
 
 def _require(condition: object, subject: str, rule: str, value: T, error: type[Exception] = PlanError) -> T:
-    """Return `value` if the condition holds; raise an error that states the rule otherwise."""
+    """Return `value` if the condition holds; raise `error` with the rule otherwise.
+
+    `subject` opens the sentence, such as "The tol parameter of X", and `rule` follows "must".
+    """
     if not condition:
         raise error(f"{subject} must {rule}. Got {value!r} instead.")
     return value
@@ -39,9 +42,7 @@ INNER_PACKAGES = ("rbrl", "sklearn", "contextlib", "joblib")
 def users_level() -> int:
     """Return the `stacklevel` with which a warning of the calling function points at the user's line.
 
-    Returns
-    -------
-    int
+    Call it in the function that calls `warnings.warn`, since it counts the frames from its caller on.
 
     Examples
     --------
@@ -77,10 +78,6 @@ def check_number(
     words : tuple of str or None
         Values that are allowed instead of a number.
 
-    Returns
-    -------
-    number or word
-
     Examples
     --------
     >>> check_number("APG", "max_iter", 0, low=1, integer=True)
@@ -109,10 +106,6 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     value : object
     choices : collection
 
-    Returns
-    -------
-    object
-
     Examples
     --------
     >>> check_choice("APG", "stop", "never", ("gap", "paper"))
@@ -121,11 +114,13 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     """
     if value in choices:
         return value
-    rule = f"be one of {', '.join(map(repr, choices))}"
-    return _require(False, f"The {name} parameter of {owner}", rule, value, ValueError)
+    raise ValueError(
+        f"The {name} parameter of {owner} must be one of {', '.join(map(repr, choices))}. Got {value!r} instead."
+        f"{suggest(value, choices)}"
+    )
 
 
-def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
+def check_row_weights(weights: ArrayLike | None, n_samples: int, rows: str = "X") -> NDArray[np.float64]:
     """Return row weights as float64; raise ValueError if one is negative or if all are zero.
 
     Parameters
@@ -133,6 +128,8 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     weights : array of shape (n_samples,), number or None
         Weight of each row, one weight for all rows, or None for weights of 1.
     n_samples : int
+    rows : str, default="X"
+        Argument of the user with the rows, for messages.
 
     Returns
     -------
@@ -144,9 +141,14 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight must have shape ({n_samples},), one weight per row of X. Got {weights.shape}.")
+        raise ValueError(
+            f"sample_weight must have shape ({n_samples},), one weight per row of {rows}. Got {weights.shape}."
+        )
     if not np.isfinite(weights).all() or weights.min() < 0:
-        raise ValueError(f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}.")
+        raise ValueError(
+            f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}; "
+            "a weight of 0 leaves a row out."
+        )
     if not weights.any():
         raise ValueError(f"sample_weight is zero for all {n_samples} rows; at least one weight must be above zero.")
     return weights
@@ -161,19 +163,35 @@ def hint(value: object, allowed: Iterable[object]) -> str:
         Value that the user gave.
     allowed : iterable
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> hint("rigde", ["ridge", "nuclear"])
     " Did you mean 'ridge'? Allowed: ridge, nuclear."
     """
     names = [str(one) for one in allowed]
-    close = difflib.get_close_matches(str(value), names, n=1)
-    meant = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{meant} Allowed: {', '.join(names)}."
+    return f"{suggest(value, names)} Allowed: {', '.join(names)}."
+
+
+def suggest(value: object, allowed: Iterable[object]) -> str:
+    """Return the end of a message with the closest allowed value; empty if no value is close.
+
+    Parameters
+    ----------
+    value : object
+        Value that the user gave.
+    allowed : iterable
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> suggest("rigde", ["ridge", "nuclear"]), suggest("tol", ["ridge", "nuclear"])
+    (" Did you mean 'ridge'?", '')
+    """
+    close = difflib.get_close_matches(str(value), [str(one) for one in allowed], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def check_table(where: str, value: Any) -> dict[str, Any]:
@@ -209,10 +227,6 @@ def check_with(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
         Check of the value; see :data:`Check`.
     **options : object
         Keyword arguments of the check.
-
-    Returns
-    -------
-    dict
     """
     return {"check": partial(check, **options)}
 
@@ -243,10 +257,6 @@ def check_values(where: str, table: Any, checks: Mapping[str, Check], required: 
     checks : mapping of str to callable
     required : iterable of str
 
-    Returns
-    -------
-    dict
-
     Examples
     --------
     >>> check_values("splits", {"stratified": True}, {"stratified": check_flag})
@@ -269,10 +279,6 @@ def read_as(where: str, table: Any, cls: type[T]) -> T:
     table : object
     cls : type
         Dataclass whose fields declare checks.
-
-    Returns
-    -------
-    object
     """
     return cls(**check_values(where, table, field_checks(cls)))
 
@@ -291,10 +297,6 @@ def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
         Place of the value in the plan, for messages.
     value : object
     allowed : iterable of str
-
-    Returns
-    -------
-    str
     """
     if not isinstance(value, str) or value not in allowed:
         raise PlanError(f"{where} = {value!r} is not allowed.{hint(value, allowed)}")
@@ -310,10 +312,6 @@ def check_whole(where: str, value: Any, at_least: int) -> int:
         Place of the value in the plan, for messages.
     value : object
     at_least : int
-
-    Returns
-    -------
-    int
     """
     ok = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
     return _require(ok, where, f"be a whole number >= {at_least}", value)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -60,10 +61,6 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
     purpose : str
         Task that needs the module, as the subject of a sentence.
 
-    Returns
-    -------
-    module
-
     Raises
     ------
     ImportError
@@ -80,6 +77,26 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
         raise explain_import_error(error, extra, purpose) from error
 
 
+def missing_modules(extra: str) -> list[str]:
+    """Return the modules of an extra that are not installed.
+
+    Parameters
+    ----------
+    extra : str
+        Name of the extra, a key of `EXTRAS`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> set(missing_modules("cli")) <= {"typer", "rich"}
+    True
+    """
+    return [module for module in EXTRAS[extra] if find_spec(module) is None]
+
+
 def explain_import_error(error: ImportError, extra: str, purpose: str) -> ImportError:
     """Return an error that names the extra to install; return any other import error unchanged.
 
@@ -90,10 +107,6 @@ def explain_import_error(error: ImportError, extra: str, purpose: str) -> Import
         Name of the extra, a key of `EXTRAS`.
     purpose : str
         Task that needs the module, as the subject of a sentence.
-
-    Returns
-    -------
-    ImportError
 
     Examples
     --------
@@ -138,16 +151,20 @@ def available_bytes(groups: Path = Path("/sys/fs/cgroup"), own_groups: Path = Pa
 
 
 def _machine_limits() -> list[int]:
-    """Return the memory that is free or can be freed at once, plus the free swap space."""
+    """Return the number of bytes that are free or can be freed at once, plus the free swap space.
+
+    The list has one number, or none on a system without /proc/meminfo.
+    """
     fields = ("MemAvailable", "SwapFree")
     free, swap = (_find_all(Path("/proc/meminfo"), rf"^{field}:\s*(\d+)") for field in fields)
     return [1024 * sum(map(int, free + swap))] if free else []
 
 
 def _group_limits(groups: Path, own_groups: Path) -> Iterator[int]:
-    """Yield the free memory of each control group of the process and of its parents.
+    """Yield the free bytes of each control group of the process and of its parents.
 
-    Cached files can be dropped at any time.
+    The arguments are those of :func:`available_bytes`. Cached files count as free, because they can
+    be dropped at any time. A number is negative if a group uses more than its limit.
     """
     for controller, name in _find_all(own_groups, r"^\d+:(memory|):(.*)"):
         most_file, used_file, cached_field = GROUP_FILES[controller]
@@ -161,7 +178,10 @@ def _group_limits(groups: Path, own_groups: Path) -> Iterator[int]:
 
 
 def _address_space_limits() -> list[int]:
-    """Return the number of bytes that `ulimit -v` leaves, or nothing if the address space is not limited."""
+    """Return the number of bytes that `ulimit -v` leaves, in a list of one number.
+
+    The list is empty if the address space is not limited, or on a system without /proc.
+    """
     pages = _find_all(Path("/proc/self/statm"), r"\A\d+")
     if not pages:
         return []
@@ -172,7 +192,11 @@ def _address_space_limits() -> list[int]:
 
 
 def _find_all(path: Path, pattern: str) -> list[Any]:
-    """Return all matches of a pattern in a file, line by line; none if the file cannot be read."""
+    """Return all matches of a pattern in a text file; none if the file cannot be read.
+
+    "^" and "$" match at every line. A match is a string, or a tuple if the pattern has several
+    groups.
+    """
     try:
         return re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:
@@ -292,14 +316,6 @@ def read_array_header(stream: IO[bytes], size: int) -> "tuple[tuple[int, ...], b
 
 def block_size(n_entries: int) -> int:
     """Return the number of entries of a block, for an array with `n_entries` entries that is computed in blocks.
-
-    Parameters
-    ----------
-    n_entries : int
-
-    Returns
-    -------
-    int
 
     Examples
     --------

@@ -21,15 +21,7 @@ CONTAINERS = ("default", "pandas", "polars")
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """Return the column names of a data frame if they are strings, and None otherwise.
-
-    Parameters
-    ----------
-    frame : data frame, or anything else
-
-    Returns
-    -------
-    list of str or None
+    """Return the column names of a data frame if they are strings; None for any other object.
 
     Examples
     --------
@@ -37,7 +29,8 @@ def column_names(frame: Any) -> list[str] | None:
     >>> column_names(pd.DataFrame({"sea": [1], "sand": [0]}))
     ['sea', 'sand']
     """
-    columns = getattr(frame, "columns", None)
+    # A table of pyarrow has names as `column_names` and arrays as `columns`.
+    columns = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
     names = [] if columns is None else list(columns)
     return names if names and all(isinstance(name, str) for name in names) else None
 
@@ -52,10 +45,6 @@ def fill_masked_entries(values: Any) -> Any:
     """Return a masked array of NumPy as an array with NaN for masked entries; return anything else unchanged.
 
     `np.asarray` would drop the mask silently.
-
-    Parameters
-    ----------
-    values : object
 
     Returns
     -------
@@ -77,15 +66,10 @@ def fill_masked_entries(values: Any) -> Any:
 
 
 def as_dense(matrix: Any) -> Array:
-    """Return a matrix of any form as a dense array, with NaN for masked entries; an array is not copied.
+    """Return a matrix of any form as a dense array, with NaN for masked entries.
 
-    Parameters
-    ----------
-    matrix : array, masked array, sparse matrix, data frame or list
-
-    Returns
-    -------
-    array
+    The forms are arrays, masked arrays, sparse matrices, data frames and lists. An array is not
+    copied.
 
     Examples
     --------
@@ -193,7 +177,10 @@ in labels, as column 0; pass labels[Y.columns].
 
 
 def _name_other_rows(one: Any, other: Any) -> bool:
-    """Tell whether two indexes show that their rows differ, by the rules of `check_same_rows`."""
+    """Tell whether two indexes show that their rows differ, by the rules of `check_same_rows`.
+
+    They are indexes of pandas of the same length.
+    """
     if one.equals(other):
         return False
     if Counter(one) == Counter(other):
@@ -227,16 +214,9 @@ class LabelValues(NamedTuple):
 def label_values(y: Any) -> LabelValues:
     """Return labels of any form as an array or a CSR matrix.
 
-    Numbers in arrays of objects, such as pandas columns that can hold NA, become numeric arrays. A masked
+    The forms are arrays, masked arrays, sparse matrices, data frames, series and lists. Numbers in
+    arrays of objects, such as pandas columns that can hold NA, become numeric arrays. A masked
     entry, None and NA become NaN. An array of numbers is not copied.
-
-    Parameters
-    ----------
-    y : array, masked array, sparse matrix of any format, data frame, series or list
-
-    Returns
-    -------
-    LabelValues
 
     Examples
     --------
@@ -290,14 +270,17 @@ def missing_entries(values: Any) -> BoolArray | None:
 
 
 def _is_sparse_frame(y: Any) -> bool:
-    """Tell whether y is a pandas frame whose columns are all sparse."""
+    """Tell whether y, which may be any object, is a pandas frame whose columns are all sparse."""
     if getattr(y, "ndim", 0) != 2 or not hasattr(y, "sparse"):
         return False
     return all(hasattr(dtype, "fill_value") for dtype in y.dtypes)
 
 
 def _declared_type(y: Any) -> np.dtype[Any] | None:
-    """Return the numeric type that a frame or series declares, which an array with missing entries loses."""
+    """Return the numeric type that a frame or series declares; None if it declares none.
+
+    An array of a frame with missing entries loses this type. y may be any object.
+    """
     if hasattr(y, "null_count") and hasattr(y, "clear"):  # polars
         declared: list[Any] = [np.asarray(y.clear()).dtype]
     else:
@@ -308,7 +291,10 @@ def _declared_type(y: Any) -> np.dtype[Any] | None:
 
 
 def _convert_objects(values: Array) -> LabelValues:
-    """Return an array of objects as numbers if all objects that are not missing are numbers."""
+    """Return an array of objects as numbers if all objects that are not missing are numbers.
+
+    Otherwise the values are the same array, in which missing entries keep their form.
+    """
     missing = np.reshape([is_missing(value) for value in values.flat], values.shape).astype(bool)
     known = values[~missing]
     dtype = _number_type(set(map(type, known.flat)))
@@ -322,7 +308,10 @@ def _convert_objects(values: Array) -> LabelValues:
 
 
 def _number_type(types: Collection[type]) -> np.dtype[Any] | None:
-    """Return the numeric type that can hold objects of these types; None if one is not numeric or there are none."""
+    """Return the numeric type that can hold objects of these types: bool, int64 or float64.
+
+    It is None if a type is not numeric, or if there are no types.
+    """
     boolean = (bool, np.bool_)
     integral = (*boolean, numbers.Integral)
     choices: dict[Any, Any] = {np.bool_: boolean, np.int64: integral, np.float64: (*boolean, numbers.Real)}
@@ -338,10 +327,6 @@ def check_container(owner: str, container: str) -> str:
     owner : str
         Method that sets the container, for messages.
     container : str
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -39,6 +39,7 @@ class SparseLabels:
         self.shape: tuple[int, int] = relevant.shape
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return self.shape[0]
 
     @property
@@ -51,7 +52,10 @@ class SparseLabels:
         return _signed(self.relevant[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Return the dense label matrix as a new array, for code that needs all labels at one time."""
+        """Return the dense label matrix as a new array, for code that needs all labels at one time.
+
+        NumPy calls it. `copy` is ignored, because every result is a copy.
+        """
         return _signed(self.relevant, np.int8 if dtype is None else dtype)
 
     def columns(self, labels: slice | IntArray) -> IntArray:
@@ -59,7 +63,7 @@ class SparseLabels:
         return _signed(self._by_label[:, labels])
 
     def take(self, rows: slice | IntArray) -> "SparseLabels":
-        """Return the labels of some rows in sparse form."""
+        """Return the labels of some rows in sparse form, in the given order."""
         return SparseLabels(self.relevant[rows])
 
     def all(self) -> bool:
@@ -67,14 +71,14 @@ class SparseLabels:
         return True
 
     def any(self, axis: int, out: None = None) -> BoolArray:
-        """Return which columns (axis 0) or rows (axis 1) have a known label, as NumPy's `any` of signed labels does.
+        """Return which columns (axis 0) or rows (axis 1) have a known label, as NumPy's `any` does.
 
         All labels are known. So the result is True unless the other axis has no entries.
         """
         return np.full(self.shape[1 - axis], self.shape[axis] > 0)
 
     def count(self, axis: int) -> IntArray:
-        """Return the number of relevant labels of every column (axis 0) or row (axis 1)."""
+        """Return the number of relevant labels of every column (axis 0) or row (axis 1), as int64."""
         if axis == 1:
             return np.diff(self.relevant.indptr).astype(np.int64)
         return np.bincount(self.relevant.indices, minlength=self.shape[1])
@@ -86,12 +90,18 @@ class SparseLabels:
 
 
 def take_labels(Y: Any, rows: slice | IntArray) -> Any:
-    """Return the labels of some rows, in the same form: dense or :class:`SparseLabels`."""
+    """Return the labels of some rows, in the same form: dense or :class:`SparseLabels`.
+
+    Dense labels of a slice are a view.
+    """
     return Y.take(rows) if isinstance(Y, SparseLabels) else Y[rows]
 
 
 def take_columns(Y: Any, labels: slice | IntArray) -> IntArray:
-    """Return some labels of all rows as a dense array of int8 (n_samples, n_chosen), in C order."""
+    """Return some labels of all rows as a dense array of int8 (n_samples, n_chosen), in C order.
+
+    It may be a view of Y.
+    """
     return Y.columns(labels) if isinstance(Y, SparseLabels) else np.ascontiguousarray(Y[:, labels])
 
 

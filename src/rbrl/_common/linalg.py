@@ -29,11 +29,11 @@ GRAM_NOISE_SHARE = 1e-14
 
 
 def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues (ascending, negative rounding errors set to 0) and eigenvectors of a semidefinite matrix.
+    """Return eigenvalues and eigenvectors of a symmetric positive semidefinite matrix.
 
-    The eigenvectors are the columns of the second array.
-
-    LAPACK is called directly, because the checks of NumPy cost more than a small decomposition.
+    The eigenvalues ascend, and negative rounding errors are set to 0. The eigenvectors are the
+    columns of the second array. `gram` is not changed. LAPACK is called directly, because the
+    checks of NumPy cost more than a small decomposition.
     """
     if not gram.size:
         return np.zeros(0), gram
@@ -44,13 +44,19 @@ def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def small_gram(W: FloatArray) -> tuple[FloatArray, bool]:
-    """Return the smaller of W'W and WW', and whether it is WW'; return W'W if W has no rows."""
+    """Return the smaller of W'W and WW', and whether it is WW'; return W'W if they are equally large.
+
+    Without rows, W'W is a matrix of zeros. It is always a new array.
+    """
     is_wide = 0 < W.shape[0] < W.shape[1]
     return W @ W.T if is_wide else W.T @ W, is_wide
 
 
 def gram_singular_values(W: FloatArray) -> FloatArray:
-    """Return singular values in ascending order, to eight digits of the largest, from the smaller Gram matrix."""
+    """Return the singular values of W in ascending order, to eight digits of the largest one.
+
+    They are computed from the smaller Gram matrix, which has min(W.shape) of them.
+    """
     # All values are computed even if only the largest is needed: LAPACK's routine for one eigenvalue
     # fails for matrices whose entries differ by many orders of magnitude.
     gram = small_gram(W)[0]
@@ -63,9 +69,10 @@ def gram_singular_values(W: FloatArray) -> FloatArray:
 def singular_values(W: FloatArray) -> FloatArray:
     """Return singular values in descending order, as the norms of W times each eigenvector of W'W.
 
-    The errors are rounding errors of the largest singular value. The Gram matrix does not resolve the
-    eigenvectors of small singular values, so that the projection of W on these is decomposed again. The
-    sum of the result is never below the sum of the exact singular values. This is faster than an SVD.
+    There are min(W.shape) of them. The errors are rounding errors of the largest singular value.
+    The Gram matrix does not resolve the eigenvectors of small singular values, so that the
+    projection of W on these is decomposed again. The sum of the result is never below the sum of
+    the exact singular values. This is faster than an SVD.
     """
     tall = W if W.shape[0] >= W.shape[1] else W.T
     _, V = gram_eigh(tall.T @ tall)
@@ -82,10 +89,11 @@ def leading_singular(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return left singular vectors, singular values (descending) and right singular vectors of W.
 
-    The result has the `most` largest singular values that exceed `above` and 1e-8 of the largest one. It
-    is exact if all are asked for or if the shorter side of W is at most `EXACT_BELOW`. Otherwise,
-    subspace iteration starts from the columns of `near`, which approximate right singular vectors, and
-    from `most` random columns. W may be a LinearOperator, of which only products are known.
+    Vectors are columns. The result has the `most` largest singular values that exceed `above` and
+    1e-8 of the largest one; there may be none. It is exact if all are asked for or if the shorter
+    side of W is at most `EXACT_BELOW`. Otherwise, subspace iteration starts from the columns of
+    `near` (W.shape[1], k), which approximate right singular vectors, and from `most` random columns
+    with a fixed seed. W may be a LinearOperator, of which only products are known.
     """
     if isinstance(W, LinearOperator) or min(W.shape) > max(EXACT_BELOW, most):
         P, sigma, Q = _subspace_iteration(W, most, near)
@@ -104,9 +112,14 @@ def leading_singular(
 def _subspace_iteration(
     W: Any, size: int, near: FloatArray | None = None, spare: int = 10
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return approximations of the `size` largest singular values with their vectors."""
+    """Return approximations of the `size` largest singular values with their vectors.
+
+    The form is that of :func:`leading_singular`. `spare` further columns make the last values more
+    accurate. The random columns have a fixed seed.
+    """
     Q = np.random.default_rng(0).standard_normal((W.shape[1], size + spare))
     Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
+    # Callers check what they do with these vectors, so that six rounds are exact enough.
     for _ in range(6):
         P = np.linalg.qr(W @ Q)[0]
         Q = np.linalg.qr(W.T @ P)[0]
@@ -117,10 +130,11 @@ def _subspace_iteration(
 def leading_eigenvectors(
     product: Callable[[FloatArray], FloatArray], size: int, most: int, extra: int = 8, rounds: int = 3
 ) -> tuple[FloatArray, FloatArray]:
-    """Return approximate leading eigenvectors and eigenvalues of a positive semidefinite matrix, largest first.
+    """Return approximate leading eigenvectors and eigenvalues of a positive semidefinite matrix.
 
-    Subspace iteration multiplies the matrix by `most` columns and `extra` columns, which improve the
-    accuracy of the last eigenvectors.
+    The largest comes first; vectors are columns. There are `most` of them, or `size` if that is
+    less. Subspace iteration multiplies the matrix by `most` columns and `extra` columns, which
+    improve the accuracy of the last eigenvectors. The start is random with a fixed seed.
     """
     V = np.random.default_rng(0).standard_normal((size, min(most + extra, size)))
     for _ in range(rounds):
@@ -132,8 +146,9 @@ def leading_eigenvectors(
 def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
     """Reduce every singular value by `amount`, but not below zero: eq. (24) of the paper.
 
-    W V (1 - amount / sigma)_+ V' needs only the small Gram matrix. It is accurate for singular values
-    above `GRAM_FLOOR` of the largest. If smaller singular values remain, the full SVD is used.
+    The result is a new array. W V (1 - amount / sigma)_+ V' needs only the small Gram matrix. It is
+    accurate for singular values above `GRAM_FLOOR` of the largest. If smaller singular values
+    remain, the full SVD is used.
     """
     if amount == 0 or W.size == 0:
         return W.copy()
@@ -149,7 +164,7 @@ def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
 
 
 def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
-    """Return the nearest matrix with no singular value above `limit`, which is at least 0."""
+    """Return the nearest matrix with no singular value above `limit` >= 0, as a new array."""
     if 0 < W.shape[0] < W.shape[1]:
         return clip_singular_values(W.T, limit).T
     clip = np.eye(W.shape[1])
@@ -166,10 +181,11 @@ def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
 
 
 def largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int, exact_below: int = 500) -> float:
-    """Return the largest eigenvalue of a positive semidefinite operator, given its product with a matrix.
+    """Return the largest eigenvalue of a positive semidefinite operator of a given size.
 
-    A small operator is formed and decomposed. For a large one, the residual is added to the Lanczos
-    value, so that the result is not too small.
+    `product` applies it to arrays (size, k), for any k. A small operator is formed and decomposed.
+    For a large one, the residual is added to the Lanczos value, so that the result is not too
+    small.
     """
     if size == 0:
         return 0.0
@@ -222,6 +238,8 @@ def squares(X: Matrix, axis: int = 0) -> FloatArray:
     """Return the sums of squares of the columns, or of the rows with ``axis=1``.
 
     They have the type of a dense X, and float64 for a sparse X.
+
+    X is not changed.
     """
     if not issparse(X):
         return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
@@ -237,20 +255,20 @@ def squares(X: Matrix, axis: int = 0) -> FloatArray:
 
 
 def sum_duplicates(X: Any) -> Any:
-    """Return X as a CSR matrix with one entry for each place, in the order of the columns; X itself if it is so."""
+    """Return sparse X as canonical CSR, with one entry for each place, in order; X itself if it is."""
     X = X.tocsr(copy=not X.has_canonical_format)
     X.sum_duplicates()
     return X
 
 
 def gram_matrix(X: Matrix) -> FloatArray:
-    """Return X'X as a dense array."""
+    """Return X'X as a new dense array (n_columns, n_columns)."""
     G = X.T @ X
     return G.toarray() if issparse(G) else np.asarray(G)
 
 
 def projected_gram(X: Matrix, V: FloatArray) -> FloatArray:
-    """Return (XV)'(XV), computed in blocks of rows."""
+    """Return (XV)'(XV), computed in blocks of rows: a new float64 array (k, k) for V (n_columns, k)."""
     step = max(1, GRAM_BLOCK_ENTRIES // V.shape[1])
     total = np.zeros((V.shape[1], V.shape[1]))
     for start in range(0, X.shape[0], step):
@@ -296,7 +314,8 @@ def best_columns(F: FloatArray, k: int) -> IntArray:
 def best_columns_of_sparse(F: Any, k: int) -> IntArray:
     """Return what `best_columns` returns for the dense form of a CSR matrix.
 
-    An entry that is not stored is 0. Time and memory grow with n_rows * k and the stored entries.
+    An entry that is not stored is 0. F is not changed. Time and memory grow with n_rows * k and the
+    stored entries.
 
     Examples
     --------

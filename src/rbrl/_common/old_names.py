@@ -75,7 +75,11 @@ def import_old_module(name: str, stacklevel: int) -> ModuleType:
 
 
 def _look_up(name: str, attribute: str) -> Any:
-    """Return an attribute of an old module from the first of its new homes that has it."""
+    """Return an attribute of an old module from the first of its new homes that has it.
+
+    It raises AttributeError if none has it, and for special names other than `__all__`. This keeps
+    `hasattr` and the import system working.
+    """
     if attribute == "__all__":
         return sorted({public for home in MODULES[name] for public in getattr(import_module(home), "__all__", ())})
     if not attribute.startswith("__"):

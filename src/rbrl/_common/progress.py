@@ -41,12 +41,7 @@ class Display:
     is_silent = True
 
     def line(self, text: str) -> None:
-        """Write a line of a log.
-
-        Parameters
-        ----------
-        text : str
-        """
+        """Write a line of a log."""
 
     def above(self, text: str, style: str) -> None:
         """Print a text that remains above a live view.
@@ -134,16 +129,14 @@ class Live(Display):
 def display_for(verbose: bool = True, stream: TextIO | None = None, patience: float = 0.0) -> Display:
     """Return a live view if `stream` is a terminal, else lines if `verbose`, else a silent display.
 
+    The caller must close it.
+
     Parameters
     ----------
     verbose : bool, default=True
     stream : text stream, default=sys.stderr
     patience : float, default=0
         Seconds before a live view opens.
-
-    Returns
-    -------
-    Display
     """
     stream = stream or sys.stderr
     # Without Rich, which the extra `cli` installs, a terminal gets lines, as a file does.
@@ -163,10 +156,6 @@ def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
     text : str
     space : int, default=1
         Number of blank columns between bar and text.
-
-    Returns
-    -------
-    rich.table.Table
     """
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -178,14 +167,6 @@ def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
 
 def duration(seconds: float) -> str:
     """Return a number of seconds as text, in seconds, minutes or hours.
-
-    Parameters
-    ----------
-    seconds : float
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -246,10 +227,6 @@ class Passes:
     def on_gap(self, gap: float) -> bool:
         """Show a gap that the solver has certified.
 
-        Parameters
-        ----------
-        gap : float
-
         Returns
         -------
         bool
@@ -285,6 +262,7 @@ class Passes:
         return f"pass {self.n_passes}{gap}" + ("" if seconds is None else f", about {duration(seconds)} left")
 
     def _draw(self) -> "Table":
+        """Return the bar of the current pass with the text beside it."""
         return bar(self._share, 1.0, self.text())
 
 
@@ -328,27 +306,19 @@ class Models:
         self._last_line = self._start
 
     def __enter__(self) -> Self:
+        """Return this object; nothing is shown before the first call of `advance`."""
         return self
 
     def __exit__(self, *error: object) -> None:
+        """Close the display; an error of the block is raised as usual."""
         self.display.close()
 
     def expect(self, n_further: int) -> None:
-        """Set the number of models that are still to be fitted.
-
-        Parameters
-        ----------
-        n_further : int
-        """
+        """Set the number of models that are still to be fitted."""
         self.n_models = self.n_done + n_further
 
     def advance(self, n_solved: int) -> None:
-        """Count models that were fitted.
-
-        Parameters
-        ----------
-        n_solved : int
-        """
+        """Count models that were fitted."""
         self.n_done += n_solved
         now = time.perf_counter()
         pause = self.pause + LINE_SHARE * (now - self._start)
@@ -370,4 +340,5 @@ class Models:
         return f"{self.owner}: {self.n_done} of {self.n_models} models, {time_text}"
 
     def _draw(self) -> "Table":
+        """Return the bar of the fitted models with the text beside it."""
         return bar(self.n_done, max(self.n_models, 1), self.text())

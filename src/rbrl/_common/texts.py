@@ -1,22 +1,17 @@
-"""Text in features, in labels and in the cells of CSV files: checks, and protection against formulas."""
+"""Text in labels and in the cells of CSV files: checks, and protection against formulas."""
 
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import users_level
-from rbrl._common.typing import Array
-from rbrl.exceptions import GuessWarning, InvalidFeaturesError, InvalidLabelsError
+from rbrl.exceptions import GuessWarning, InvalidLabelsError
 
-# A text with more words than this is a sentence and not a category.
-MAX_CATEGORY_WORDS = 3
-# Number of columns that a message names.
-MAX_NAMED_COLUMNS = 3
 # Characters that join the labels of a row in one text.
 SEPARATORS = (",", ";", "|")
 # First characters of a cell that a spreadsheet program runs as a formula.
@@ -31,10 +26,6 @@ def escape_formula(cell: Any) -> Any:
     cell : object
         Cell of the table. Only text that is not a number is changed.
 
-    Returns
-    -------
-    object
-
     Examples
     --------
     >>> from rbrl._common.texts import escape_formula
@@ -48,14 +39,6 @@ def escape_formula(cell: Any) -> Any:
 def is_number(text: str) -> bool:
     """Tell whether `float` can read a text.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> is_number("-1.5"), is_number("1+1")
@@ -66,42 +49,6 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def refuse_text(X: Any, owner: str) -> None:
-    """Raise InvalidFeaturesError if features are text; the message suggests an encoder for each column.
-
-    Parameters
-    ----------
-    X : object
-        Features as the user gave them.
-    owner : str
-        Class that needs numbers.
-
-    Examples
-    --------
-    >>> refuse_text([["red", 1.0]], "MLkNN")
-    Traceback (most recent call last):
-    rbrl.exceptions.InvalidFeaturesError: MLkNN needs numbers. Got text in column 0 of X, such as 'red'; encode it first: \
-make_pipeline(ColumnTransformer([('0', OneHotEncoder(handle_unknown='ignore'), [0])], remainder='passthrough'), MLkNN()).
-    """
-    if (text := _longest_text(X)) is not None:
-        raise InvalidFeaturesError(
-            f"{owner} needs a matrix of numbers. Got a text for each row, such as {_shorten(text)!r}; turn them into "
-            f"numbers first: make_pipeline(TfidfVectorizer(), {owner}())."
-        )
-    found = list(_text_columns(X))
-    if not found:
-        return
-    named = found[:MAX_NAMED_COLUMNS]
-    more = ["..."] if len(found) > len(named) else []
-    names = ", ".join([*(repr(name) for name, _ in named), *more])
-    encoders = ", ".join([*(_encoder(name, text) for name, text in named), *more])
-    columns, them = ("columns", "them") if len(found) > 1 else ("column", "it")
-    raise InvalidFeaturesError(
-        f"{owner} needs numbers. Got text in {columns} {names} of X, such as {_shorten(found[0][1])!r}; encode {them} "
-        f"first: make_pipeline(ColumnTransformer([{encoders}], remainder='passthrough'), {owner}())."
-    )
 
 
 def check_joined_texts(y: Any) -> None:
@@ -115,10 +62,6 @@ def check_joined_texts(y: Any) -> None:
     A few rows do not show this. The function warns if only some texts have the separator and none of
     them occurs in two rows, as the name of a class would. Decimal numbers and texts that repeat a part
     are never taken for joined labels.
-
-    Parameters
-    ----------
-    y : series, array or list of texts, or another target, which is accepted
 
     Warns
     -----
@@ -157,53 +100,11 @@ names of classes, replace the ',' in them.
             )
 
 
-def _encoder(name: Any, text: str) -> str:
-    """Return the code of the transformer of a column."""
-    # A vectorizer takes the name of a column, an encoder takes a list of names.
-    if len(text.split()) > MAX_CATEGORY_WORDS:
-        return f"({str(name)!r}, TfidfVectorizer(), {name!r})"
-    return f"({str(name)!r}, OneHotEncoder(handle_unknown='ignore'), [{name!r}])"
-
-
-def _longest_text(X: Any) -> str | None:
-    """Return the longest of the first texts if X is a sequence of texts, and None otherwise."""
-    if isinstance(X, str) or len(getattr(X, "shape", (0,))) != 1:
-        return None
-    rows = list(X[:10]) if hasattr(X, "__getitem__") else []
-    return max(rows, key=len) if rows and all(isinstance(row, str) for row in rows) else None
-
-
-def _text_columns(X: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the name or number of each column with text that is not a number, and its longest example."""
-    if sparse.issparse(X):
-        return
-    names = getattr(X, "columns", None)
-    if names is None:
-        X = _as_array(X)
-        names = range(X.shape[1] if X.ndim == 2 else 0)
-    place = getattr(X, "iloc", X)
-    for j, name in enumerate(names):
-        column = np.asarray(place[:, j])
-        texts = [str(value) for value in column if isinstance(value, str) and not is_number(value)]
-        if texts:
-            yield name, max(texts[:100], key=len)
-
-
-def _as_array(X: Any) -> Array:
-    """Return X as an array; return an empty array if its rows have different lengths."""
-    try:
-        return np.asarray(X)
-    except ValueError:
-        return np.empty(0)
-
-
-def _shorten(text: str) -> str:
-    """Return at most 40 characters of a text."""
-    return str(text) if len(text) <= 40 else text[:39] + "…"
-
-
 def _texts(y: Any) -> list[str]:
-    """Return the texts of a target in which every row is a text; return an empty list for other targets."""
+    """Return the texts of a target in which every row is a text, in order.
+
+    The list is empty for other targets, and for a target without rows.
+    """
     if isinstance(y, list | tuple):
         values = list(y)
     else:
@@ -222,13 +123,32 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _are_names(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
-    """Tell whether texts with a separator are decimal numbers or repeat a part, which joined labels never do."""
+    """Tell whether texts with a separator are decimal numbers or repeat a part.
+
+    Joined labels never do. `parts` has the parts of every text, and `joined` the texts that have
+    more than one part.
+    """
     if all(re.fullmatch(r"[+-]?\d+,\d+", text.strip()) for text in joined):
         return True
     return any(len(set(parts[text])) < len(parts[text]) for text in joined)
 
 
 def _are_label_lists(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
-    """Tell whether most texts with a separator have a part after the first that also begins another text."""
+    """Tell whether most texts with a separator have a later part that also begins another text.
+
+    The arguments are those of :func:`_are_names`.
+    """
     first = {own[0] for own in parts.values() if own}
     return 2 * sum(not first.isdisjoint(parts[text][1:]) for text in joined) > len(joined)
+
+
+def list_first_names(names: Sequence[str], limit: int = 6) -> str:
+    """Return the first names as text, and the number of all names if there are more.
+
+    Examples
+    --------
+    >>> list_first_names(["sea", "sun", "hill"], limit=2)
+    'sea, sun, … (3)'
+    """
+    shown = ", ".join(names[:limit])
+    return shown + (f", … ({len(names)})" if len(names) > limit else "")

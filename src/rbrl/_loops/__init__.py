@@ -23,7 +23,10 @@ from rbrl.exceptions import SlowLoopsWarning
 
 
 def _explain_plain_loops(error: ImportError) -> str:
-    """Return the likely reason why the loops are not compiled on this machine, and a remedy."""
+    """Return the likely reason why the loops are not compiled on this machine, and a remedy.
+
+    `error` is the error of the import of the compiled core. The text continues a sentence.
+    """
     here = Path(__file__).parent
     # In a source tree, pip compiles in place. Elsewhere, pip must not reuse a wheel from its cache.
     of_sources = (here / "core").is_dir()

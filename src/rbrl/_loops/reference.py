@@ -1,5 +1,9 @@
 """The loops in plain NumPy. They define the compiled loops and replace them if these are missing.
 
+Y (n_samples, n_labels) has labels in {-1, 0, +1}; 0 is a missing label. F, D and Z are arrays of its
+shape, and W (n_features, n_labels) are weights. `weights` belong to rows (n_samples,) or to entries.
+Only arguments that a docstring names are changed. They must be float64 in C order.
+
 Hinges of the ranking SVMs are on pairs of labels. The pairs of row i have the indices e with
 ``start[i] <= e < start[i + 1]``. The label ``winner[e]`` should score ``margin[e]`` above the label
 ``loser[e]``. Its dual variable ``alpha[e]`` is in [0, ``cap[e]``]. Biases weigh a feature of square ``lift``.
@@ -12,24 +16,25 @@ from scipy import sparse
 
 from rbrl._common.typing import Array
 
-# Largest number of pairs that are computed at a time, so that they fit into a cache.
+# Largest number of pairs that are computed at a time: 1.6 MB, which fit into a cache.
 MOST_PAIRS = 200_000
-# Norm of the gradient at which Newton's method for a row ends, relative to the first one.
+# Norm of the gradient at which Newton's method for a row ends, relative to the first one. The next
+# pass visits the row again, so that more digits would be wasted.
 ROW_ACCURACY = 0.01
 
 
 def _slack(Y: Array, F: Array) -> Array:
-    """Return the slacks max(1 - y f, 0); they are 0 for missing labels."""
+    """Return the slacks max(1 - y f, 0), a new array; they are 0 for missing labels."""
     return np.maximum(np.abs(Y) - Y * F, 0.0)
 
 
 def _cost(Y: Array, weights: Array, scale: float, costs: Array) -> Array:
-    """Return the weight of the hinge of each entry: (n_samples, n_labels)."""
+    """Return the weight of the hinge of each entry: (n_samples, n_labels); costs are (n_labels,)."""
     return scale * (weights[:, None] if weights.ndim == 1 else weights) * np.where(Y > 0, costs, 1.0)
 
 
 def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array, R: Array) -> tuple[float, float]:
-    """Add the gradient to R; return the value and the sum of weight * margin * slack."""
+    """Add the gradient to R; return the value and the sum of weight * slack."""
     slack = _slack(Y, F)
     cost = _cost(Y, weights, scale, costs)
     R -= cost * Y * slack
@@ -37,7 +42,7 @@ def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array
 
 
 def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, costs: Array, H: Array) -> None:
-    """Add the diagonal of the generalised Hessian to H."""
+    """Add the diagonal of the generalised Hessian to H, (n_samples, n_labels)."""
     H += _cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)
 
 
@@ -49,10 +54,7 @@ def squared_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, costs
 def squared_hinge_line(
     Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, costs: Array, d1: Array, d2: Array
 ) -> tuple[float, float]:
-    """Add the first and second derivatives in t of the loss at F + D diag(t) to d1 and d2.
-
-    Return the value, and the second derivative along equal entries of t.
-    """
+    """Add the derivatives in t of the loss at F + D diag(t) to d1, d2; return value and joint curvature."""
     slack = _slack(Y, F + D * t)
     cost = _cost(Y, weights, scale, costs)
     second = (cost * (slack > 0) * D**2).sum(axis=0)
@@ -89,7 +91,7 @@ def _pairs(
 
 
 def _by_label(labels: Array, values: Array, n_labels: int) -> Array:
-    """Return the sum of the values of each label."""
+    """Return the sum of the values of each label: (n_labels,). Both arrays have the same shape."""
     return np.bincount(labels.ravel(), values.ravel(), minlength=n_labels)
 
 
@@ -108,10 +110,7 @@ def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: flo
 def pairwise_hinge_product(
     Y: Array, F: Array, D: Array, weights: Array, scale: float, margin: float, coupling: float, P: Array
 ) -> None:
-    """Add the product of the generalised Hessian and D to P.
-
-    The off-diagonal entries are multiplied by `coupling`. With 0 only the diagonal remains.
-    """
+    """Add the generalised Hessian times D to P; its off-diagonal entries are multiplied by `coupling`."""
     for i, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
         active = price * (slack > 0)
         d = D[i, pos][:, :, None]
@@ -134,10 +133,7 @@ def pairwise_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, marg
 def pairwise_hinge_line(
     Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, margin: float, d1: Array, d2: Array
 ) -> tuple[float, float]:
-    """Add the first and second derivatives in t of the loss at F + D diag(t) to d1 and d2.
-
-    Return the value, and the second derivative along equal entries of t.
-    """
+    """Do the same as :func:`squared_hinge_line` for hinges of pairs."""
     value = joint = 0.0
     n_labels = len(t)
     for i, pos, neg, slack, price in _pairs(Y, F + D * t, weights, scale, margin):
@@ -160,13 +156,16 @@ def _row_of(start: Array) -> Array:
 
 
 def column_dots(A: Array, B: Array, joint: bool) -> Array:
-    """Return the inner products of the columns of A and B. With `joint`, every entry is their sum."""
+    """Return the inner products of the columns of A and B; with `joint`, each entry is their sum."""
     out = np.einsum("kj,kj->j", A, B)
     return np.full_like(out, out.sum()) if joint else out
 
 
 def memory_backward(q: Array, steps: Array, changes: Array, rho: Array, order: Array, joint: bool) -> Array:
-    """Run the first loop of L-BFGS, newest pair first. Change q in place; return the coefficients."""
+    """Run the first loop of L-BFGS, newest pair first; change q and return the coefficients.
+
+    `order` has the indices of the pairs in use, oldest first. The coefficients have the shape of `rho`.
+    """
     coefficients = np.zeros_like(rho)
     for i in order[::-1]:
         coefficients[i] = rho[i] * column_dots(steps[i], q, joint)
@@ -177,7 +176,7 @@ def memory_backward(q: Array, steps: Array, changes: Array, rho: Array, order: A
 def memory_forward(
     z: Array, steps: Array, changes: Array, rho: Array, order: Array, joint: bool, coefficients: Array
 ) -> None:
-    """Run the second loop of L-BFGS, oldest pair first. Change z in place."""
+    """Run the second loop of L-BFGS, oldest pair first, with the coefficients of the first; change z."""
     for i in order:
         z += steps[i] * (coefficients[i] - rho[i] * column_dots(changes[i], z, joint))
 
@@ -187,8 +186,8 @@ def clipped_dual_maximum(
 ) -> tuple[float, float]:
     """Maximise theta linear - theta^2 quadratic - sum (theta sigma - limit)_+^2 / (2 ridge).
 
-    Newton's method finds the maximum of this concave function over theta in [0, reach]. Return the
-    maximum and its theta.
+    At most 30 steps of Newton's method maximise this concave function over theta in [0, reach].
+    Return the maximum, at least 0, and its theta.
     """
     best = at = 0.0
     theta = min(1.0, reach)
@@ -209,12 +208,12 @@ def clipped_dual_maximum(
 
 
 def sparse_product(data: Array, indices: Array, indptr: Array, W: Array, out: Array) -> None:
-    """Add X @ W to `out`, for a CSR matrix X. W may have further rows."""
+    """Add X @ W to `out` (n_rows, n_labels), for a CSR matrix X. W may have further rows."""
     np.add.at(out, _row_of(indptr), data[:, None] * W[indices])
 
 
 def sparse_adjoint(data: Array, indices: Array, indptr: Array, D: Array, out: Array) -> None:
-    """Add X' @ D to `out`, for a CSR matrix X. `out` may have further rows."""
+    """Add X' @ D to `out`, for a CSR matrix X. `out` may have further rows, which do not change."""
     np.add.at(out, indices, data[:, None] * D[_row_of(indptr)])
 
 
@@ -237,8 +236,8 @@ def _ascend_row(
 ) -> None:  # fmt: skip
     """Take coordinate steps over the pairs of one row, in at most `inner` passes.
 
-    Update alpha and the scores f of the row, and write the change of its coefficients to `moved`. The
-    passes end if no dual variable changes by more than 0.001 of its cap.
+    `pairs` has the first and last index. Change alpha and the scores f of the row, and write the change
+    of its coefficients to `moved`. The passes end if no variable changes by more than 0.001 of its cap.
     """
     first, last = pairs
     moved[:] = 0.0
@@ -268,7 +267,7 @@ def ascend_gram(
     K: Array, scores: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
     biases: Array, lift: float, order: Array, inner: int,
 ) -> None:  # fmt: skip
-    """Ascend over the rows in `order`; change alpha, the scores (n_labels, n) without biases, and the biases."""
+    """Ascend over rows in `order`; change alpha, the scores (n_labels, n) without biases, and the biases."""
     moved = np.empty_like(biases)
     for i in order:
         f = scores[:, i] + biases
@@ -293,13 +292,13 @@ def ascend_rows(
 
 
 def pair_hinge(F: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array) -> float:
-    """Return the sum over the pairs of cap times hinge."""
+    """Return the sum over the pairs of cap times hinge, at scores F that include the biases."""
     rows = _row_of(start)
     return float(np.sum(cap * np.maximum(margin - F[rows, winner] + F[rows, loser], 0.0)))
 
 
 def pair_sums(start: Array, winner: Array, loser: Array, values: Array, sign: float, R: Array) -> None:
-    """Add the value of each pair to its winner in R, and `sign` times the value to its loser."""
+    """Add the value of each pair to its winner in R (n, n_labels), and `sign` times it to its loser."""
     rows = _row_of(start)
     np.add.at(R, (rows, winner), values)
     np.add.at(R, (rows, loser), sign * values)
@@ -328,19 +327,19 @@ def project_pairs(
 
 
 def pair_slacks(F: Array, start: Array, winner: Array, loser: Array, margin: Array, out: Array) -> None:
-    """Write the margin minus the score difference of each pair to `out`."""
+    """Write the margin minus the score difference of each pair to `out`, (n_pairs,)."""
     rows = _row_of(start)
     out[:] = margin - F[rows, winner] + F[rows, loser]
 
 
 def pair_products(F: Array, start: Array, winner: Array, loser: Array, curvatures: Array, R: Array) -> None:
-    """Add F times the Hessian of half the sum of curvature times squared score difference to R."""
+    """Add F times the Hessian of half the sum of curvature * squared score difference to R."""
     rows = _row_of(start)
     pair_sums(start, winner, loser, curvatures * (F[rows, winner] - F[rows, loser]), -1.0, R)
 
 
 def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) -> None:
-    """Add X' diag(H[:, k]) X to G[:, :, k] for every k, for a CSR matrix X."""
+    """Add X' diag(H[:, k]) X to G[:, :, k] for every column k of H (n_rows, k), for a CSR matrix X."""
     for i in range(len(H)):
         x = data[indptr[i] : indptr[i + 1]]
         columns = indices[indptr[i] : indptr[i + 1]]
@@ -352,6 +351,8 @@ class _RowVisit:
 
     The subproblem of a row is to minimise loss(z) + |z - centre|^2 / (2 q) over its scores z. The
     loss consists of squared hinges and of a quadratic form; see `rbrl.solvers.dual_ascent`.
+
+    The arguments are those of :func:`dual_ascent_dense`. They are not copied, and `change` writes to Z.
     """
 
     def __init__(
@@ -369,7 +370,7 @@ class _RowVisit:
         self.loss = 0.0
 
     def evaluate(self, i: int, z: Array) -> tuple[float, Array, Array]:
-        """Return value, gradient and Hessian of the loss of row i at scores z."""
+        """Return value, gradient and Hessian of the loss of row i at scores z (n_labels,): new arrays."""
         Y = self.Y[i : i + 1]
         weights = self.weights[i : i + 1]
         data = Y, z[None], weights
@@ -385,7 +386,7 @@ class _RowVisit:
         return value, gradient, hessian
 
     def minimise(self, i: int, z: Array, centre: Array, q: float) -> tuple[Array, Array]:
-        """Minimise the subproblem by Newton's method from z; return its scores and the loss gradient."""
+        """Minimise the subproblem by Newton's method from z; return its scores and the loss gradient there."""
         loss, gradient, hessian = self.evaluate(i, z)
         value = loss + np.sum((z - centre) ** 2) / (2 * q)
         first = np.linalg.norm(gradient + (z - centre) / q)
@@ -407,7 +408,10 @@ class _RowVisit:
         return z, gradient
 
     def change(self, i: int, scores: Array) -> Array:
-        """Maximise the dual over row i; return the change of its variables, divided by the ridge."""
+        """Maximise the dual over row i, whose scores are given; change Z[i] and `loss`.
+
+        Return the change of the row's dual variables, divided by the ridge: (n_labels,).
+        """
         q = self.squares[i] / self.ridge
         _, old, _ = self.evaluate(i, self.Z[i])
         loss, gradient, _ = self.evaluate(i, scores)
@@ -422,11 +426,11 @@ def dual_ascent_dense(
     X: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
     graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array, W: Array, Z: Array,
 ) -> float:  # fmt: skip
-    """Maximise the dual over one row after the other.
+    """Maximise the dual over the rows in `order`, one after the other; change W and Z.
 
     Return the sum of the losses of the rows when they were visited. Z has the scores whose loss
-    gradients, times -1, are the dual variables. Z and W change in place. The graph is the CSR matrix
-    of a quadratic form in the scores of a row.
+    gradients, times -1, are the dual variables. `squares` are the squares of all rows. The graph is
+    the CSR matrix of a quadratic form in the scores of a row.
     """
     graph = graph_data, graph_indices, graph_indptr
     visit = _RowVisit(squares, Y, weights, hinge, costs, pairs, margin, graph, ridge, Z)
@@ -440,10 +444,10 @@ def dual_ascent_sparse(
     pairs: float, margin: float, graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array,
     W: Array, Z: Array,
 ) -> float:  # fmt: skip
-    """Do the same as :func:`dual_ascent_dense` for the rows of a sparse matrix."""
+    """Do the same as :func:`dual_ascent_dense` for the rows of a CSR matrix."""
     X = sparse.csr_array((data, indices, indptr), shape=(len(Y), len(W))).toarray()
-    graph = graph_data, graph_indices, graph_indptr
-    return dual_ascent_dense(X, squares, Y, weights, hinge, costs, pairs, margin, *graph, ridge, order, W, Z)
+    loss = hinge, costs, pairs, margin, graph_data, graph_indices, graph_indptr
+    return dual_ascent_dense(X, squares, Y, weights, *loss, ridge, order, W, Z)
 
 
 def dual_ascent_kernel(
@@ -454,7 +458,7 @@ def dual_ascent_kernel(
     """Do the same as :func:`dual_ascent_dense` for some rows of a kernel model.
 
     K has the kernel values of these rows with each other, and `scores` has their scores before the
-    first visit. The changes of their coefficients are added to W.
+    first visit. W (n_rows, n_labels) must be 0; it receives the changes of their coefficients.
     """
     graph = graph_data, graph_indices, graph_indptr
     visit = _RowVisit(squares, Y, weights, hinge, costs, pairs, margin, graph, ridge, Z)

@@ -9,27 +9,30 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import rbrl
+from rbrl._common.environment import import_extra, missing_modules
 from rbrl.cli import models, sources
-from rbrl.cli.sources import argument, option, say
+from rbrl.cli.sources import argument, option, say, whole_number
 
 if TYPE_CHECKING:
     from rbrl.experiments import Plan, Store
 
 app = typer.Typer(
-    name="rbrl", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
+    name="rbrl", cls=sources.Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 COMMANDS = (models.fit, models.predict, models.evaluate)
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=sources.Command)(command)
 app.add_typer(sources.data_app, name="data", help="List, show, download and convert data sets.")
 EXIT_INTERRUPTED = 130  # exit code of an interrupted program, by the convention of shells
+MAX_REPEATED = 60  # characters of a warning that the line with its number repeats
 # Terms of the Python library, and what to type at a shell instead.
 SHELL_OPTIONS = {
     "labels": "--labels", "ignore": "--ignore", "positive": "--positive", "first_feature": "--index-base",
@@ -37,7 +40,7 @@ SHELL_OPTIONS = {
 }  # fmt: skip
 
 
-@app.command()
+@app.command(cls=sources.Command)
 def compare(
     plan: Annotated[Path | None, argument("PLAN.toml", "Plan of the comparison: data sets, methods and splits.")] = None,
     dataset: Annotated[
@@ -50,12 +53,25 @@ def compare(
     ] = None,
     split: Annotated[
         list[int] | None,
-        option("--split", "-s", min=0, help="Number of a split, from 0. Can be repeated. Default: all splits."),
+        option(
+            "--split", "-s", parser=whole_number(0), metavar="N",
+            help="Number of a split, from 0. Can be repeated. Default: all splits.",
+        ),
     ] = None,
-    splits: Annotated[int, typer.Option(min=1, help="Number of random splits, if there is no plan.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the splits, if there is no plan.")] = 0,
+    splits: Annotated[
+        int, typer.Option(parser=whole_number(1), metavar="N", help="Number of random splits, if there is no plan.")
+    ] = 10,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0), metavar="N", help="Seed of the splits, if there is no plan.")
+    ] = 0,
     store: Annotated[Path | None, option("--store", "-o", help="Folder for the results. Default: runs/PLAN.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Number of parallel runs; -1 for one per core.")] = 1,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", parser=whole_number(1, or_else=-1), metavar="N",
+            help="Number of parallel runs; -1 for one per core.",
+        ),
+    ] = 1,
     backend: Annotated[
         str | None,
         option(help="How runs are executed: serial, processes or dask. Default: serial or processes, by --jobs."),
@@ -99,6 +115,7 @@ def compare(
     inputs = [Path(chosen.folder, one.file) for one in chosen.datasets if one.file] + ([plan] if plan else [])
     for output in (folder, *folder.glob("report/*")):
         sources.check_output(output, inputs)
+    _check_report_extra(f"`rbrl report {folder}`")
     results = Store(folder)
     try:
         summary = execute(
@@ -127,7 +144,10 @@ def compare(
 
 
 def _plan_entries(names: list[str] | None, options: dict[str, Any]) -> list[Any] | None:
-    """Return the data sets of a plan: names, or files with the options to read them."""
+    """Return the data sets of a plan: names, or files with the options to read them.
+
+    `options` are those of `load_file`. It raises an error if they go with a name of the catalogue.
+    """
     if not names or not options:
         return names
     for name in names:
@@ -137,17 +157,22 @@ def _plan_entries(names: list[str] | None, options: dict[str, Any]) -> list[Any]
 
 
 def _make_plan(datasets: list[Any] | None, methods: list[str] | None, splits: int, seed: int) -> "Plan":
-    """Return a plan with the default parameters of the methods."""
+    """Return a plan with the default parameters of the methods; an error names the option."""
+    from rbrl.exceptions import PlanError
     from rbrl.experiments import Plan
 
     if not (datasets and methods):
         missing = " and ".join(name for name, given in (("dataset", datasets), ("method", methods)) if not given)
         raise ValueError(f"Give a plan, or at least one --dataset and one --method. Got no plan and no {missing}.")
     splits_table = {"number": splits, "seed": seed}
-    return Plan.from_dict({"datasets": datasets, "methods": {name: {} for name in methods}, "splits": splits_table})
+    table = {"datasets": datasets, "methods": {name: {} for name in methods}, "splits": splits_table}
+    try:
+        return Plan.from_dict(table)
+    except PlanError as error:
+        raise PlanError(re.sub(r"datasets\[\d+\] =", "--dataset", str(error))) from None
 
 
-@app.command()
+@app.command(cls=sources.Command)
 def report(
     folder: Annotated[Path, argument("RUN", "Folder written by `rbrl compare`.")],
     output: Annotated[Path | None, option("--output", "-o", help="Folder to write to. Default: RUN/report.")] = None,
@@ -179,35 +204,55 @@ def report(
     pair = None if ablation is None else tuple(sources.split_names([ablation]))
     if pair is not None and len(pair) != 2:
         raise ValueError(f"--ablation takes two methods, separated by a comma. Got {ablation!r} instead.")
+    _check_report_extra("repeat the command")
     command = "rbrl compare plan.toml   # with the plan below"
     options = {"formats": names, "ablation": pair, "command": command}
     _write_report(Store(folder), output, json, quiet, {}, **options)
 
 
+def _check_report_extra(remedy: str) -> None:
+    """Say before a long work which parts of a report cannot be written; without pandas, refuse the work."""
+    import_extra("pandas", "report", "A table of a comparison")
+    if missing := missing_modules("report"):
+        are = "are" if len(missing) > 1 else "is"
+        say(
+            f"rbrl: {' and '.join(missing)} {are} not installed, so that tables are written, but no figures and no page. "
+            f'To get them later: pip install "rbrl[report]", then {remedy}.'
+        )
+
+
 def _write_report(store: "Store", folder: Path, json: bool, quiet: bool, facts: dict[str, Any], **options: Any) -> None:
     """Write the report of a store, and print its tables, as JSON together with some facts."""
-    from rbrl.experiments import write_report
+    from rbrl.experiments import Results, write_report
+    from rbrl.experiments.page import write_tables
     from rbrl.experiments.tables import show_tables
 
     plan = store.plan()
     if plan is None:
         raise FileNotFoundError(f"{store.path} has no comparison in it; `rbrl compare` makes one")
-    options |= {"plan": plan.to_toml(), "datasets": store.datasets(), "reliability": store.reliability()}
-    options |= {"title": plan.title} if plan.title else {}
-    report = write_report(store.rows(), folder, **options)
+    results = Results.from_rows(store.rows(), store.datasets(), store.reliability())
+    page = None
+    if missing_modules("report"):
+        kept = {name: options[name] for name in ("ablation", "formats") if name in options}
+        tables, _ = write_tables(results, folder, **kept)
+    else:
+        options |= {"plan": plan.to_toml()} | ({"title": plan.title} if plan.title else {})
+        report = write_report(results, folder, **options)
+        tables = report.tables
+        page = str(report.page)
     if json:
-        tables = {name: table.records() for name, table in report.tables.items()}
-        sources.show_json(facts | {"page": str(report.page), "tables": tables})
+        records = {name: table.records() for name, table in tables.items()}
+        sources.show_json(facts | {"page": page, "tables": records})
     elif not quiet:
-        friedman = report.tables["friedman"]
+        friedman = tables["friedman"]
         is_tested = friedman.frame["F_F"].notna().any()
         names = ["results", "average-ranks", *(["friedman", "pairs"] if is_tested else [])]
-        show_tables(*(report.tables[name] for name in names))
+        show_tables(*(tables[name] for name in names))
         say("" if is_tested else f"\n{friedman.note}")
-        say(f"Report: {report.page}")
+        say(f"Report: {page}" if page else f"Tables: {folder / 'tables'}")
 
 
-@app.command()
+@app.command(cls=sources.Command)
 def info(json: sources.Json = False) -> None:
     """Show versions, the linear algebra library, installed extras, and whether loops are compiled.
 
@@ -221,6 +266,7 @@ def info(json: sources.Json = False) -> None:
 
 
 def _show_version(is_given: bool) -> None:
+    """Print the version and end the program if the option was given."""
     if is_given:
         print(f"rbrl {rbrl.__version__} (core: {rbrl.info()['core']})")
         raise typer.Exit
@@ -244,9 +290,11 @@ def _top(
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command in the arguments; an error of the input becomes one line and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    shown: dict[str, list[str]] = {}
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = partial(_show_first_warning, shown)
             # Commands match columns by name before they call a model with arrays.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             app(args=arguments, prog_name="rbrl")
@@ -256,8 +304,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
         is_input_error = is_ours or isinstance(error, ValueError | OSError | ImportError | MemoryError)
         if os.environ.get("RBRL_DEBUG") or not is_input_error:
             raise
-        say(f"rbrl: {_format_error(error)}")
+        say(f"rbrl: {_name_settings(_format_error(error), arguments)}")
         raise SystemExit(2) from None
+    finally:
+        for texts in shown.values():
+            if len(texts) > 1:
+                say(f"rbrl: {len(texts)} times in all, perhaps with other numbers: {texts[0][:MAX_REPEATED]}…")
 
 
 def _format_error(error: Exception) -> str:
@@ -272,10 +324,23 @@ def _use_shell_terms(text: str) -> str:
     options = rf"(?<![\w-])({'|'.join(SHELL_OPTIONS)})=(['\w-]?)"
     text = re.sub(options, lambda match: f"{SHELL_OPTIONS[match[1]]} {match[2]}".rstrip(), text)
     text = text.replace("sklearn.preprocessing.StandardScaler", "--standardise")
+    text = re.sub(r"; or, in Python, [^;]*\]", "", text).replace("backend = ", "--backend ")
     registry = sys.modules.get("rbrl.registry")  # if it is not loaded, no classifier was used
     methods = {method.__name__: name for name, method in registry.REGISTRY.items()} if registry else {}
     return re.sub(r"\b[A-Z]\w+\b", lambda match: methods.get(match[0], match[0]), text)
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    say(f"rbrl: {_use_shell_terms(str(message))}")
+def _name_settings(text: str, arguments: Sequence[str]) -> str:
+    """Name the option --set for each parameter that was set with it."""
+    given = {re.sub("^(--set=|-s=?)", "", one).partition("=")[0].strip() for one in arguments if "=" in one}
+    rule = r"The (\w+) parameter of \S+ must"
+    return re.sub(rule, lambda match: f"--set {match[1]} must" if match[1] in given else match[0], text)
+
+
+def _show_first_warning(shown: dict[str, list[str]], message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning unless one that differs only in numbers was shown; collect both."""
+    text = _use_shell_terms(str(message))
+    equal = shown.setdefault(re.sub(r"\d[\d.e+-]*", "0", text), [])
+    equal.append(text)
+    if len(equal) == 1:
+        say(f"rbrl: {text}")

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from rbrl._common.typing import Matrix
     from rbrl.datasets import Dataset
-
-
-data_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def argument(metavar: str, help: str, **options: Any) -> Any:
@@ -92,6 +90,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")
 def parse_labels(texts: Sequence[str] | None) -> int | str | list[str] | None:
     """Return the values of --labels as a number, the path of an XML file, or a list of names.
 
+    Several values are always names. None and an empty list give None.
+
     Examples
     --------
     >>> parse_labels(["-3"]), parse_labels(["sea, sand", "sun"]), parse_labels(["scene.xml"])
@@ -126,8 +126,11 @@ def parse_file_options(
     >>> parse_file_options(["-3"], ["id,date"], ["ja"], Base.zero)
     {'labels': -3, 'ignore': ['id', 'date'], 'positive': ['ja'], 'first_feature': 0}
     """
+    chosen = parse_labels(labels)
+    if isinstance(chosen, str) and not Path(chosen).is_file():
+        raise FileNotFoundError(f"--labels {chosen}: no such file; name an XML file, or the label columns.")
     options = {
-        "labels": parse_labels(labels),
+        "labels": chosen,
         "ignore": split_names(ignore or ()) or None,
         "positive": positive or None,
         "first_feature": None if index_base is Base.auto else int(index_base),
@@ -177,14 +180,38 @@ class Source:
     def load(self, model: Any = None) -> "Dataset":
         """Return the data set, with the columns of the model if there is one."""
         from rbrl.datasets import load, load_file
+        from rbrl.datasets.formats import name_file_in_errors
         from rbrl.estimators.validation import get_columns
 
         columns = None if model is None else get_columns(model)
+        if self.is_shards:
+            kind = "folder" if Path(self.data).is_dir() else "pattern"
+            raise IsADirectoryError(f"{self.data} is a {kind}: name one file in it, since this needs all rows at once.")
         if is_file(self.data):
             return load_file(self.data, columns=columns, **self.options)
         refuse_file_options(self.data, self.options)
         dataset = load(self.data, self.data_home)
-        return dataset if columns is None else dataset.matching(columns)
+        if columns is None:
+            return dataset
+        with name_file_in_errors(Path(self.data)):
+            return dataset.matching(columns)
+
+    def check_features(self, X: "Matrix", names: Sequence[str] | None, may_ignore: bool) -> None:
+        """Refuse features with missing or infinite values; name the first column that has one, and what to do."""
+        import numpy as np
+        from scipy import sparse
+
+        values: Any = X.data if sparse.issparse(X) else X
+        if np.isfinite(values.sum()):  # needs no further memory
+            return
+        entries = np.nonzero(~np.isfinite(values))
+        if not len(entries[0]):
+            return
+        columns = sparse.coo_array(X).col[entries[0]] if sparse.issparse(X) else entries[1]
+        place = int(columns.min())
+        name = str(place + 1) if names is None else repr(str(names[place]))
+        remedy = f", or leave the column out with --ignore {name}" if may_ignore and names is not None else ""
+        raise ValueError(f"{self.data}: the feature {name} has missing or infinite values: fill them in{remedy}.")
 
     def read_blocks(self, model: Any, size: int) -> Iterator["Matrix"]:
         """Return the features that the model needs, in blocks of `size` rows; 0 for one block per file."""
@@ -227,6 +254,52 @@ def check_output(output: Path, inputs: Iterable[Path]) -> None:
             raise ValueError(f"{output} is read as an input{same} and would be overwritten: name another output file.")
 
 
+def check_output_folder(output: Path) -> None:
+    """Refuse an output file that cannot be created, before a long work."""
+    folder = output.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no such folder: {folder}; create it, or name another folder for {output.name}.")
+    if output.is_dir():
+        raise IsADirectoryError(f"{output} is a folder; name the output file in it.")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"the folder {folder} is not writable; name another folder for {output.name}.")
+
+
+def whole_number(at_least: int, *, or_else: int | None = None) -> Callable[[str | int], int]:
+    """Return a parser of an option: a whole number of at least `at_least`, or the number `or_else`."""
+
+    def parse(text: str | int) -> int:
+        if re.fullmatch(r"[-+]?\d+", str(text)) and (int(text) >= at_least or int(text) == or_else):
+            return int(text)
+        rule = f"a whole number >= {at_least}" + ("" if or_else is None else f", or {or_else}")
+        raise typer.BadParameter(f"it must be {rule}. Got {str(text)!r} instead.")
+
+    return parse
+
+
+class _FlagsWithoutType:
+    """Commands whose help shows no type after a flag."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of the command."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_FlagsWithoutType, TyperCommand):
+    """A command of the program."""
+
+
+class Group(_FlagsWithoutType, TyperGroup):
+    """A group of commands."""
+
+
+data_app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown")
+
+
 def say(text: str, quiet: bool = False) -> None:
     """Print a message to standard error unless `quiet` is set."""
     if not quiet:
@@ -248,7 +321,7 @@ def _to_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-@data_app.command("list")
+@data_app.command("list", cls=Command)
 def list_data_sets(json: Json = False) -> None:
     """List the data sets of the catalogue.
 
@@ -265,7 +338,7 @@ def list_data_sets(json: Json = False) -> None:
         show_tables(table)
 
 
-@data_app.command("show")
+@data_app.command("show", cls=Command)
 def show_data_set(
     data: Data, json: Json = False, labels: Labels = None, positive: Positive = None,
     ignore: Ignore = None, index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
@@ -292,7 +365,7 @@ def show_data_set(
             print(f"{key.replace('_', ' '):24} {shown}")
 
 
-@data_app.command()
+@data_app.command(cls=Command)
 def fetch(
     names: Annotated[list[str], argument("NAME...", "Names of data sets; see `rbrl data list`.")],
     data_home: DataHome = None,
@@ -307,7 +380,7 @@ def fetch(
         say(f"{name}: {_describe_sizes(load(name, data_home))}; content checked")
 
 
-@data_app.command()
+@data_app.command(cls=Command)
 def convert(
     data: Annotated[str, argument("IN", "Data file, or the name of a data set.")],
     output: Annotated[Path, argument("OUT", "File to write, or folder for shards.")],
@@ -317,7 +390,7 @@ def convert(
     ] = False,
     rows_per_shard: Annotated[
         int | None,
-        option(min=1, metavar="N", help="Write NPZ files of N rows, called shards, into the folder OUT."),
+        option(parser=whole_number(1), metavar="N", help="Write NPZ files of N rows, called shards, into the folder OUT."),
     ] = None,
     index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
     data_home: DataHome = None,
@@ -342,6 +415,7 @@ def convert(
     source = Source(data, data_home, options)
     check_output(output, source.find_input_files())
     if rows_per_shard is None:
+        check_output_folder(output)
         dataset = source.load()
         save_file(dataset, output, labels_first=labels_first)
         say(f"{output}: {_describe_sizes(dataset)}")

@@ -4,7 +4,6 @@ The cards are in `cards.toml`. `load` finds a data set in a folder or downloads 
 content with the content hash on the card.
 """
 
-import difflib
 import json
 import os
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy import sparse
 
+from rbrl._common.checks import suggest
 from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense
 from rbrl._common.progress import bar, display_for
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 WHOLE_SET_ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
 PART_ENDINGS = ("-train.arff", "-test.arff")
-MAX_DOWNLOAD_BYTES = 512 << 20
-MAX_DESCRIPTION_BYTES = 1 << 20
-DOWNLOAD_BLOCK_BYTES = 1 << 16
+MAX_DOWNLOAD_BYTES = 512 << 20  # no file of the catalogue is as large
+MAX_DESCRIPTION_BYTES = 1 << 20  # a description is a page of JSON
+DOWNLOAD_BLOCK_BYTES = 1 << 16  # progress and limits are checked after each block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +120,7 @@ class Card:
 
 
 def _read_card(name: str, fields: dict[str, Any]) -> Card:
+    """Return the card of a table in cards.toml; `fields` is changed."""
     address = fields.pop("address", None)
     published = tuple(fields.pop("published", {}).items())
     if address:
@@ -176,6 +177,7 @@ def table() -> "pd.DataFrame":
 
 
 def _to_frame(cards: Collection[Card], keys: Iterable[str]) -> "pd.DataFrame":
+    """Return the attributes `keys` of cards as a data frame, one row per card."""
     pandas = import_extra("pandas", "data", "The catalogue as a table")
     names = pandas.Index([card.name for card in cards], name="dataset")
     return pandas.DataFrame({key: [getattr(card, key) for card in cards] for key in keys}, index=names)
@@ -219,9 +221,8 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
     (2417, 14)
     """
     if name not in CARDS:
-        close = difflib.get_close_matches(str(name), CARDS, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(sorted(CARDS))}."
-        raise DatasetNotFoundError(f"no data set is called {name!r}. {hint}")
+        meant = suggest(name, CARDS) or f" Known: {', '.join(sorted(CARDS))}."
+        raise DatasetNotFoundError(f"no data set is called {name!r}.{meant}")
     card = CARDS[name]
     if data_home is None and name == "yeast" and (path := find_yeast()):
         return check_content(load_file(path, -card.n_labels), card, path)
@@ -250,7 +251,10 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
 
 
 def _search_folders(data_home: str | Path | None) -> Iterator[Path]:
-    """Yield the folders to search; the cache comes last, since its location needs the package platformdirs."""
+    """Yield the folders to search, in order; they need not exist.
+
+    The cache comes last, since its location needs the package platformdirs.
+    """
     yield from (Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA")) if folder)
     yield cache_folder()
 
@@ -341,6 +345,11 @@ def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes:
 
 
 def _download(url: str, path: Path, timeout: float, deadline: float, max_bytes: int) -> None:
+    """Download one file to `path`; raise DownloadError for a failure or a limit.
+
+    The limits are those of :func:`fetch`. An incomplete file may remain, in the caller's temporary
+    folder.
+    """
     requests = import_extra("requests", "data", "Downloading a data set")
     end = time.monotonic() + deadline
     display = display_for(verbose=False)
@@ -368,7 +377,10 @@ def _download(url: str, path: Path, timeout: float, deadline: float, max_bytes: 
 
 
 def _parse_description(url: str, description: Path) -> str:
-    """Return the address of the data file in OpenML's description."""
+    """Return the address of the data file in OpenML's description; raise DownloadError without one.
+
+    `url` is the address of the description, for messages.
+    """
     try:
         found = json.loads(description.read_bytes())["data_set_description"]["url"]
     except (ValueError, KeyError, TypeError) as error:

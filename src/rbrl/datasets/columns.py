@@ -4,13 +4,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import overload
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
+from rbrl._common.checks import suggest
 from rbrl.datasets.formats import (
     LabelChoice,
     ReadOptions,
@@ -28,7 +29,7 @@ from rbrl.exceptions import DataFormatError
 ColumnChoice = Callable[[Sequence[str], int | None], list[int]]
 
 NAME_PREFIXES = {"feature": "x", "label": "label"}  # for columns without names
-MAX_XML_BYTES = 64 << 20
+MAX_XML_BYTES = 64 << 20  # more than the names of a million labels need
 XML_ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 XML_NAMESPACE = "http://mulan.sourceforge.net/labels"
 PANDAS_INDEX = re.compile(r"Unnamed: 0(\.\d+)*|__index_level_\d+__")  # pandas names an unnamed index so
@@ -55,11 +56,13 @@ class NumberedNames(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
+        """Return the name of an index, or the list of names of a slice; numbers in names start at 1."""
         if isinstance(index, slice):
             return [f"{self.prefix}{i + 1}" for i in range(self.n_names)[index]]
         return f"{self.prefix}{range(self.n_names)[index] + 1}"
 
     def __eq__(self, other: object) -> bool:
+        """Compare as a list of names, without making the list for two objects of this class."""
         if isinstance(other, NumberedNames):
             return (self.prefix, self.n_names) == (other.prefix, other.n_names)
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -86,6 +89,8 @@ class Columns:
         Columns of the file that were not read. They are skipped in other files, too.
     label_words : mapping of str to int
         Words in label columns, and the value, 1 or 0, that they were declared to mean.
+    categories : mapping of str to sequence of str
+        Words of the columns of words, which have a feature "column=word" for each word.
 
     Examples
     --------
@@ -102,6 +107,13 @@ class Columns:
     first_label: int | None = None
     ignored: Sequence[str] = ()
     label_words: Mapping[str, int] = field(default_factory=dict)
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def with_words(self) -> "Columns":
+        """Return the columns of a file with words: a column of words in place of its columns of 0/1."""
+        column_of = {f"{name}={word}": name for name, words in self.categories.items() for word in words}
+        names = list(dict.fromkeys(column_of.get(name, name) for name in self.feature_names or ()))
+        return replace(self, n_features=len(names), feature_names=names)
 
 
 def match_names(
@@ -178,16 +190,20 @@ def find_label_columns(
     if labels is None:
         raise format_error(
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
-            "into the same folder, or pass labels= (names, n for the first n columns, -n for the last)"
+            "into the same folder, or pass labels= (names, n for the first n columns, -n for the last); "
+            f"its last columns are {', '.join(map(quote, names[-3:]))}{_name_missing_labels(names, model_labels)}"
         )
     if isinstance(labels, Integral | int):
         count = int(labels)
         if count == 0 or abs(count) > len(names):
-            raise format_error(f"{count} labels cannot be taken from {len(names)} columns")
+            raise format_error(
+                f"{count} labels cannot be taken from {len(names)} columns: pass labels= from 1 to "
+                f"{len(names) - 1}, or the negative number"
+            )
         places = list(range(len(names)))
         return places[:count] if count > 0 else places[count:]
     if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
-        return sorted(_find_labels_by_name(names, read_label_names(Path(labels))))
+        return sorted(_find_labels_by_name(names, read_label_names(Path(labels)), Path(labels).name))
     return _find_labels_by_name(names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
 
 
@@ -228,20 +244,27 @@ def find_feature_columns(
 def _find_model_labels(
     path: Path, names: Sequence[str], labels: LabelChoice, columns: Columns, declared: int | None, may_lack_labels: bool
 ) -> set[int]:
-    """Return the positions of labels: chosen by the user, declared by the file, or labels of the model."""
+    """Return the positions of labels: chosen, declared by the file, or labels of the model.
+
+    `may_lack_labels` says that the file has as many columns as the model has features, so that it
+    may have no label. It raises an error if the labels cannot be known.
+    """
     features = set(columns.feature_names or ())
     label_names = set(columns.label_names or ()) - features
     known = {j for j, name in enumerate(names) if name in label_names}
     if labels is not None:
         return known | set(find_label_columns(path, names, labels))
     undeclared = not xml_path(path).is_file() and (declared is None or may_lack_labels)
-    if undeclared and (known or may_lack_labels or features & set(names)):
+    if undeclared and (known or may_lack_labels or features):
         return known
     return known | {j for j in find_label_columns(path, names, None, declared) if names[j] not in features}
 
 
 def find_ignored_columns(names: Sequence[str], options: ReadOptions) -> set[int]:
-    """Return the positions of columns to skip: named by the options, or skipped by the model."""
+    """Return the positions of columns to skip: named by the options, or skipped by the model.
+
+    It raises DataFormatError if the options name a column that is not among `names`.
+    """
     for name in options.ignore:
         if name not in names:
             raise format_error(
@@ -279,19 +302,33 @@ def drop_index_columns(path: Path, names: Sequence[str], options: ReadOptions, w
     return [j for j in range(len(names)) if j not in index]
 
 
-def _find_labels_by_name(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _find_labels_by_name(names: Sequence[str], wanted: Sequence[str], where: str = "labels=") -> list[int]:
+    """Return the positions of the wanted labels, in the order in which they are wanted.
+
+    It raises an error for a label that is missing, repeated or ambiguous.
+    """
     if not wanted:
         raise format_error(f"labels= names none of its {len(names)} columns")
     n_columns, n_wanted = Counter(names), Counter(wanted)
     for label in wanted:
         if n_wanted[label] > 1:
-            raise format_error(f"the label {quote(label)} is named {n_wanted[label]} times")
+            raise format_error(
+                f"the label {quote(label)} is named {n_wanted[label]} times: name each label once in {where}"
+            )
         if not n_columns[label]:
-            raise format_error(f"it has no column {quote(label)}, which was named as a label")
+            meant = suggest(label, names) or f" Its last columns are {', '.join(map(quote, names[-3:]))}."
+            raise format_error(f"it has no column {quote(label)}, which was named as a label in {where}.{meant}")
         if n_columns[label] > 1:
             raise format_error(f"it has {n_columns[label]} columns {quote(label)}, one of which was named as a label")
     positions = {name: j for j, name in enumerate(names)}
     return [positions[label] for label in wanted]
+
+
+def _name_missing_labels(names: Sequence[str], model_labels: Sequence[str] | None) -> str:
+    """Return the end of a message that names the labels of a model if a file has none of them."""
+    if not model_labels or set(model_labels) & set(names):
+        return ""
+    return f", and none of them is a label of the model, such as {quote(model_labels[0])}"
 
 
 def xml_path(path: Path) -> Path:
@@ -315,6 +352,10 @@ def read_label_names(path: Path) -> list[str]:
 
 
 def _parse_label_names(content: bytes | str) -> list[str]:
+    """Return the names in an XML text; raise an error for a DOCTYPE, which may expand without limit.
+
+    An error of the syntax is raised as `expat.ExpatError`, and one of the encoding as UnicodeError.
+    """
     names: list[str] = []
     parser = expat.ParserCreate()
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.frames import as_dense, check_same_rows
+from rbrl._common.texts import list_first_names
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
 from rbrl.datasets.columns import NAME_PREFIXES, Columns, NumberedNames, match_names
 from rbrl.exceptions import DataFormatError
@@ -27,22 +28,24 @@ Split = tuple[IntArray, IntArray]
 
 
 def stored_values(A: Any) -> Array:
-    """Return all entries of a dense matrix, or the stored entries of a sparse matrix."""
+    """Return all entries of a dense matrix, or the stored entries of a sparse one; not a copy."""
     return A.data if sparse.issparse(A) else np.asarray(A)
 
 
 def stack_rows(blocks: Sequence[Any]) -> Any:
-    """Return the rows of all blocks as one matrix, which is sparse if a block is sparse.
+    """Return the rows of all blocks as one matrix, which is sparse, in CSR format, if a block is sparse.
 
     A single block is returned itself, not a copy.
     """
     if len(blocks) == 1:
         return blocks[0]
-    return (sparse.vstack if any(map(sparse.issparse, blocks)) else np.vstack)(blocks)
+    if any(map(sparse.issparse, blocks)):
+        return sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr")
+    return np.vstack(blocks)
 
 
 def _count(A: Any, axis: int) -> IntArray:
-    """Return the number of true entries along an axis of a boolean matrix."""
+    """Return the number of true entries along an axis of a boolean matrix, as int64."""
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 
 
@@ -94,6 +97,8 @@ class Dataset:
         Columns of the file that were not read.
     label_words : mapping of str to int, optional
         Words in label columns, and the value, 1 or 0, that they were declared to mean.
+    categories : mapping of str to sequence of str, optional
+        Words of the file's columns of words, which have a feature "column=word" for each word.
 
     Examples
     --------
@@ -116,6 +121,7 @@ class Dataset:
     first_label: int | None
     ignored: Sequence[str]
     label_words: Mapping[str, int]
+    categories: Mapping[str, Sequence[str]]
 
     def __init__(
         self, X: MatrixLike, Y: MatrixLike, feature_names: Iterable[object] | None = None,
@@ -123,6 +129,7 @@ class Dataset:
         splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None, categorical_index: ArrayLike = (),
         card: "Card | None" = None, first_feature: int | None = None, first_label: int | None = None,
         ignored: Sequence[str] = (), label_words: Mapping[str, int] | None = None,
+        categories: Mapping[str, Sequence[str]] | None = None,
     ):  # fmt: skip
         if hasattr(X, "iloc"):
             check_same_rows(X=X, Y=Y)
@@ -130,7 +137,8 @@ class Dataset:
         fields["X"] = _check_matrix(X, "X must be a matrix of numbers", np.float64)
         fields["Y"] = _check_matrix(Y, "Y must be a matrix of 0 and 1", np.int8)
         fields |= {"name": name, "description": description, "card": card, "first_feature": first_feature}
-        fields |= {"first_label": first_label, "ignored": tuple(ignored), "label_words": dict(label_words or {})}
+        fields |= {"first_label": first_label, "ignored": tuple(ignored)}
+        fields |= {"label_words": dict(label_words or {}), "categories": dict(categories or {})}
         n_samples, n_features = self.X.shape
         n_rows, n_labels = self.Y.shape
         if n_samples != n_rows:
@@ -141,6 +149,7 @@ class Dataset:
         fields["splits"] = {k: self._check_split(k, v) for k, v in (splits or {}).items()}
 
     def _check_split(self, name: str, split: tuple[ArrayLike, ArrayLike]) -> Split:
+        """Return the two index arrays of a split; raise DataFormatError if parts share a row."""
         train, test = (_check_indexes(f"split {name!r}", part, self.n_samples) for part in split)
         shared = np.intersect1d(train, test)
         if len(shared):
@@ -184,7 +193,7 @@ class Dataset:
         features, labels = (None if isinstance(own, NumberedNames) else own for own in names)
         return Columns(
             self.X.shape[1], self.Y.shape[1], features, labels,
-            self.first_feature, self.first_label, self.ignored, self.label_words,
+            self.first_feature, self.first_label, self.ignored, self.label_words, self.categories,
         )  # fmt: skip
 
     def matching(self, columns: Columns, owner: str = "the model was fitted on") -> "Dataset":
@@ -214,15 +223,14 @@ class Dataset:
             return self
         return replace(
             self,
-            X=self.X[:, features],
-            Y=self.Y[:, labels],
+            X=self.X[:, features], Y=self.Y[:, labels],
             feature_names=[self.feature_names[j] for j in features],
             label_names=[self.label_names[j] for j in labels],
             categorical_index=np.flatnonzero(np.isin(features, self.categorical_index)),
-        )
+        )  # fmt: skip
 
     def _match(self, what: str, columns: Columns, owner: str) -> list[int]:
-        """Return the columns found by name; without names, all columns, which must be as many as wanted."""
+        """Return the columns found by name, in the model's order; without names, all columns."""
         n_columns, wanted = (getattr(one, f"n_{what}s") for one in (self, columns))
         names, wanted_names = (getattr(one, f"{what}_names") for one in (self, columns))
         found = match_names(what, names, wanted_names, owner)
@@ -231,6 +239,7 @@ class Dataset:
         return list(range(n_columns)) if found is None else found
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return self.n_samples
 
     def take(self, rows: Any) -> Part:
@@ -353,7 +362,7 @@ class Dataset:
         sizes = f"{self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels"
         missing = f", {self.missing_labels} entries missing" if self.missing_labels else ""
         labels = f"  labels per sample {_count(self.Y == 1, 0).sum() / max(self.n_samples, 1):.3f}{missing}"
-        names = f"  features  {_shorten(self.feature_names)}\n  labels    {_shorten(self.label_names)}"
+        names = f"  features  {list_first_names(self.feature_names)}\n  labels    {list_first_names(self.label_names)}"
         splits = [f"  split {name!r}: {len(train)} / {len(test)}" for name, (train, test) in self.splits.items()]
         return "\n".join([f"Dataset {self.name!r}: {sizes}", labels, names, *splits])
 
@@ -403,11 +412,6 @@ def _check_indexes(what: str, given: ArrayLike, stop: int) -> IntArray:
     if len(indexes) and not (indexes.min() >= 0 and indexes.max() < stop):
         raise DataFormatError(f"{what} must lie in 0..{stop - 1}; got {indexes.min()}..{indexes.max()}.")
     return indexes.astype(np.int64)
-
-
-def _shorten(names: Sequence[str], limit: int = 6) -> str:
-    shown = ", ".join(names[:limit])
-    return shown + (f", … ({len(names)})" if len(names) > limit else "")
 
 
 def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:

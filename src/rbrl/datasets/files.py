@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rbrl._common.checks import suggest
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset
@@ -61,8 +62,9 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     nominal : {"codes", "onehot"}, optional
         Form of a nominal feature with more than two values: one column of codes, listed in
         `categorical_index`, or one 0/1 column per value. Numbers are their own codes; other words
-        are numbered from 0. By default, values that an ARFF file declares have codes, and words in
-        CSV and Parquet files are refused, because their codes would depend on the rows of the file.
+        are numbered from 0. By default, values that an ARFF file declares have codes. A feature of
+        few words in a CSV or Parquet file has one 0/1 column per word: at most 40 words, each in two
+        rows on average. Other words are refused, because their codes would depend on the rows.
     encoding : str, optional
         Encoding of a text file. Default: the encoding of the byte-order mark, else UTF-8 if
         possible, else Latin-1.
@@ -152,6 +154,7 @@ def load_parts(
 
 
 def _read_parts(path: Path, file_format: Format, options: ReadOptions, rows: int) -> Iterator[Dataset]:
+    """Yield the parts of a file, with its name in errors; nothing is read before the first part."""
     with name_file_in_errors(path):
         _check_options(file_format, options)
         for part in file_format.parts(path, options, rows):
@@ -201,7 +204,8 @@ def read_blocks(
     ------
     DataFormatError
         The file cannot be read, has other features, or has no rows. In CSV and Parquet files, words
-        other than true/false and yes/no are refused, because their codes depend on the whole file.
+        other than true/false, yes/no and those of the model are refused, because their codes depend
+        on the whole file.
 
     Examples
     --------
@@ -315,8 +319,8 @@ def find_format(path: Path, name: str | None = None) -> Format:
     if file_format is None:
         known = ", ".join(FORMAT_OF_ENDING)
         raise DataFormatError(
-            f"{path}: the ending {ending!r} belongs to no format: rename the file, with one of {known}, "
-            f"or, in Python, pass format=, one of {sorted(FORMATS)}"
+            f"{path}: the ending {ending!r} belongs to no format: rename the file, with one of {known}"
+            f"; or, in Python, pass format=, one of {sorted(FORMATS)}"
         )
     if path.suffix == ".gz" and not file_format.may_be_packed:
         raise DataFormatError(f"{path}: {file_format.name} files are not read or written packed; unpack it first")
@@ -341,7 +345,12 @@ def file_ending(path: Path) -> str:
 
 
 def _check_file(path: str | Path, format: str | None) -> tuple[Path, Format]:
+    """Return the path and the format of a file; raise FileNotFoundError if it does not exist."""
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
     if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
+        others = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        meant = suggest(path.name, others)
+        raise FileNotFoundError(f"no such file: {path}{'.' if meant else ''}{meant}")
     return path, find_format(path, format)

@@ -1,17 +1,21 @@
 """`Shards`: a data set in several files, of which one is in memory at a time; `write_shards` writes them."""
 
 import glob
+import json
+import os
 import pickle
 import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, overload
 
 from scipy import sparse
 
 from rbrl._common.checks import check_number, users_level
+from rbrl._common.environment import write_text_atomically
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset, Part, stack_rows
@@ -21,6 +25,8 @@ from rbrl.datasets.formats.arrays import Npz
 from rbrl.exceptions import DataFormatError
 
 Paths = str | Path | Iterable[str | Path]
+# File that `write_shards` adds to a folder: the number of rows and of bytes of each shard.
+MANIFEST = "shards.json"
 
 
 class Shards(Sequence[Part]):
@@ -35,7 +41,9 @@ class Shards(Sequence[Part]):
     Parameters
     ----------
     paths : folder, file, pattern such as ``folder/*.npz``, or sequence of paths
-        The files. A folder or a pattern stands for all its data files, sorted by name.
+        The files. A folder or a pattern stands for all its data files, sorted by name. If
+        :func:`write_shards` wrote them, they are compared with its manifest, ``shards.json``: a
+        file that is missing or has another size is refused.
     cache : bool or folder, default=True
         Keep a copy of a file that is read a second time, unless it is an NPZ file, since other
         formats are slow to parse. Copies are in a temporary folder, inside the folder given here if there is one,
@@ -57,7 +65,11 @@ class Shards(Sequence[Part]):
     """
 
     def __init__(self, paths: Paths, *, cache: bool | str | Path = True, **options: Any):
-        self.paths = _find_files(paths, options) if isinstance(paths, str | Path) else [Path(path) for path in paths]
+        if isinstance(paths, str | Path):
+            self.paths = _find_files(paths, options)
+        else:
+            # A list of all files of a folder contains the manifest, which is no shard.
+            self.paths = [path for path in map(Path, paths) if path.name != MANIFEST]
         self.cache = cache
         self.options = options
         self._first = next(iter(self.paths), Path())
@@ -98,6 +110,10 @@ class Shards(Sequence[Part]):
         return dataset
 
     def _parse(self, path: Path) -> Dataset:
+        """Return the data set of one file, with its columns in the order of the first file.
+
+        The first file is read, too, if its columns are not known yet.
+        """
         options = {"part": True, **self.options}
         if self._columns is None:
             first = load_file(self._first, **options)
@@ -125,6 +141,7 @@ class Shards(Sequence[Part]):
     @overload
     def __getitem__(self, index: slice) -> "Shards": ...
     def __getitem__(self, index: int | slice) -> "Part | Shards":
+        """Return the rows of a shard, or shards of some files with the columns of the first one."""
         if isinstance(index, slice):
             part = Shards(self.paths[index], cache=self.cache, **self.options)
             part._first = self._first
@@ -138,6 +155,7 @@ class Shards(Sequence[Part]):
         return f"Shards({len(self)} files, {ends})"
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the copies, because another process makes its own."""
         return {**self.__dict__, "_copies": _Copies(self.cache)}  # another process makes its own copies
 
 
@@ -153,7 +171,7 @@ class _Copies:
     def get(self, path: Path) -> Dataset | None:
         """Return the data set of a file that has a copy and has not changed since, or None."""
         stamp, copy = self.seen.get(path, (None, None))
-        if copy is None or stamp != _stamp(path):
+        if copy is None or stamp != file_stamp(path):
             return None
         with copy.open("rb") as stream:
             return pickle.load(stream)
@@ -162,11 +180,15 @@ class _Copies:
         """Record that a file was parsed; make a copy if it was parsed before."""
         if not self.cache:
             return
-        stamp = _stamp(path)
+        stamp = file_stamp(path)
         was_seen = path in self.seen and self.seen[path][0] == stamp
         self.seen[path] = (stamp, self._write(path, dataset) if was_seen else None)
 
     def _write(self, path: Path, dataset: Dataset) -> Path | None:
+        """Return the path of a new copy; None, with a warning, if there is no room for it.
+
+        After that no further copies are made.
+        """
         if self.folder is None:
             parent = None if self.cache is True else str(self.cache)
             self.folder = tempfile.TemporaryDirectory(prefix="rbrl-shards-", dir=parent)
@@ -189,12 +211,14 @@ class _Copies:
         return copy
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def file_stamp(path: Path) -> tuple[int, int]:
+    """Return the size of a file in bytes and the time of its last change in nanoseconds."""
     found = path.stat()
     return found.st_size, found.st_mtime_ns
 
 
 def _count_bytes(A: Any) -> int:
+    """Return the number of bytes of a dense or CSR matrix."""
     return sum(array.nbytes for array in ((A.data, A.indices, A.indptr) if sparse.issparse(A) else (A,)))
 
 
@@ -237,11 +261,15 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
 
 def _find_files(where: str | Path, options: dict[str, Any]) -> list[Path]:
+    """Return the files of a folder, a pattern or a path, sorted by name.
+
+    In a folder, files whose ending belongs to no format are left out. All must have one format.
+    """
     if Path(where).is_dir():
         found = [path for path in Path(where).iterdir() if path.is_file() and file_ending(path) in FORMAT_OF_ENDING]
     else:
         names = [where] if Path(where).is_file() else glob.glob(str(where), recursive=True)
-        found = [Path(name) for name in names if Path(name).is_file()]
+        found = [Path(name) for name in names if Path(name).is_file() and Path(name).name != MANIFEST]
     if not found:
         raise FileNotFoundError(
             f"no data files: {where}; name a folder of them, a pattern such as 'folder/*.npz', or a list"
@@ -249,7 +277,47 @@ def _find_files(where: str | Path, options: dict[str, Any]) -> list[Path]:
     endings = sorted({file_ending(path) for path in found})
     if len(endings) > 1 and options.get("format") is None:
         raise DataFormatError(f"{where}: shards are files of one format. Got the endings {', '.join(endings)}.")
+    for folder in sorted({path.parent for path in found}):
+        _check_manifest(folder, where, found)
     return sorted(found)
+
+
+def _check_manifest(folder: Path, where: str | Path, found: Sequence[Path]) -> None:
+    """Compare files with the manifest of their folder, if it has one."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        sizes = {str(name): int(one["bytes"]) for name, one in content["files"].items()}
+        is_finished = bool(content["finished"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataFormatError(
+            f"{path}: not a manifest of shards ({type(error).__name__}: {error}); remove it to read the files unchecked"
+        ) from error
+    if not is_finished:
+        raise DataFormatError(
+            f"{folder}: write_shards was stopped before the last shard: write the shards again, into another folder"
+        )
+    for name, size in sizes.items():
+        shard = folder / name
+        is_asked = shard in found or Path(where).is_dir() or fnmatch(*map(os.path.normpath, (shard, where)))
+        if is_asked and not shard.is_file():
+            raise FileNotFoundError(
+                f"no such file: {shard}, one of the {len(sizes)} shards of {path}: copy it there, or write the shards again"
+            )
+        if is_asked and shard.stat().st_size != size:
+            raise DataFormatError(
+                f"{shard}: it has {shard.stat().st_size} bytes, and {size} according to {path}: copy it there again; if it "
+                "was changed on purpose, remove the manifest"
+            )
+
+
+def _write_manifest(paths: Sequence[Path], rows: Sequence[int], folder: Path, finished: bool) -> None:
+    """Write the manifest of a folder; it says if shards will follow."""
+    files = {path.name: {"rows": n, "bytes": path.stat().st_size} for path, n in zip(paths, rows)}
+    content = {"finished": finished, "n_shards": len(paths), "files": files}
+    write_text_atomically(folder / MANIFEST, json.dumps(content, indent=1) + "\n")
 
 
 def write_shards(
@@ -260,6 +328,9 @@ def write_shards(
     **options: Any,
 ) -> Shards:
     """Write rows as uncompressed NPZ files part-00000.npz, part-00001.npz, …, with bounded memory.
+
+    The manifest ``shards.json`` says how many shards there are, and how many rows and bytes each
+    has, so that a lost or incomplete file is found when the folder is opened.
 
     Parameters
     ----------
@@ -295,15 +366,21 @@ def write_shards(
     for path in sorted(folder.glob("part-*.npz")):
         raise FileExistsError(f"{folder} holds shards already, such as {path.name}: name another folder, or empty it")
     paths: list[Path] = []
+    n_rows: list[int] = []
+    _write_manifest(paths, n_rows, folder, finished=False)
     for dataset in _regroup(_read_source(source, rows_per_shard, labels, options), rows_per_shard):
         paths.append(folder / f"part-{len(paths):05d}.npz")
         Npz().write(dataset, paths[-1], compressed=False)
+        n_rows.append(dataset.n_samples)
     if not paths:
+        (folder / MANIFEST).unlink()
         raise ValueError(f"There are no rows to write to {folder}: the source is empty.")
+    _write_manifest(paths, n_rows, folder, finished=True)
     return Shards(paths)
 
 
 def _read_source(source: Any, rows: int, labels: LabelChoice, options: dict[str, Any]) -> Iterator[Dataset]:
+    """Yield the rows of any source of :func:`write_shards`; a file in parts of `rows` rows."""
     if isinstance(source, str | Path):
         yield from load_parts(source, labels, rows=rows, **options)
     elif isinstance(source, Shards):
@@ -317,7 +394,10 @@ def _read_source(source: Any, rows: int, labels: LabelChoice, options: dict[str,
 
 
 def _regroup(parts: Iterable[Dataset], rows: int) -> Iterator[Dataset]:
-    """Yield data sets of `rows` rows, the last one perhaps smaller, with the names of the last part."""
+    """Yield data sets of `rows` rows, the last one perhaps smaller, with the names of the last part.
+
+    At most `rows` rows are kept, in the order of the parts.
+    """
     kept: list[Part] = []
     n_kept = 0
     for part in parts:
@@ -336,5 +416,6 @@ def _regroup(parts: Iterable[Dataset], rows: int) -> Iterator[Dataset]:
 
 
 def _stack(parts: Sequence[Part], columns: Columns) -> Dataset:
+    """Return parts of rows as one data set with these columns."""
     X, Y = map(stack_rows, zip(*parts))
     return Dataset(X, Y, columns.feature_names, columns.label_names)

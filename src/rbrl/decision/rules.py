@@ -73,7 +73,7 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
 
 
 def _fill_empty(labels: Array, scores: FloatArray) -> None:
-    """Give each row without a positive label its best-scored label, in place."""
+    """Give each row without a positive label its best-scored one, the first on ties, in place."""
     filled = (labels > 0).any(axis=1)
     if not filled.all():
         empty = np.flatnonzero(~filled)
@@ -156,10 +156,7 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
 
 
 def as_labels(Y: MatrixLike, scores: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """Return masks of the relevant labels, and of the known labels, which are not NaN.
-
-    Labels are 0/1 or -1/+1 and must have the shape of the scores.
-    """
+    """Return masks of relevant and of known labels, of labels 0/1 or -1/+1 in the shape of the scores."""
     labels = as_dense(Y)
     if labels.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
@@ -170,6 +167,7 @@ def as_labels(Y: MatrixLike, scores: FloatArray) -> tuple[BoolArray, BoolArray]:
 
 
 def row_weights(sample_weight: ArrayLike | None, F: FloatArray) -> FloatArray:
+    """Return weights of samples as float64 (n_samples,), ones for None; F gives the number."""
     weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != F.shape[:1]:
         raise ValueError(
@@ -181,7 +179,8 @@ def row_weights(sample_weight: ArrayLike | None, F: FloatArray) -> FloatArray:
 def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
     """Return a copy in which exactly the chosen scores are positive.
 
-    A chosen score that is not positive becomes the smallest positive number. Another positive score becomes 0.
+    `chosen` has the shape of the scores. A chosen score that is not positive becomes the smallest
+    positive number. Another positive score becomes 0.
     """
     scores = np.where(chosen & (scores <= 0), np.finfo(scores.dtype).tiny, scores)
     return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
@@ -215,9 +214,11 @@ def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle"
 
 
 def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
-    """Return the index of the widest gap with the fewest errors.
+    """Return the index (n_samples,) of the widest gap with the fewest errors.
 
-    Tied scores are not a gap, and an outer side is the narrowest gap.
+    `errors` (n_samples, n_labels + 1) are those of the gaps in ascending order, `width` (n_samples,
+    n_labels - 1) are the widths of the inner gaps. Tied scores are not a gap, and an outer side is
+    the narrowest gap.
     """
     is_gap = np.pad(width > 0, ((0, 0), (1, 1)), constant_values=True)
     errors = np.where(is_gap, errors, errors.shape[1])
@@ -314,7 +315,7 @@ class Chain(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Return the scores after all rules."""
+        """Return the scores (n_samples, n_labels) after all rules."""
         F = as_scores(scores)
         for rule in self.rules:
             F = rule.shift(F)
@@ -374,10 +375,7 @@ class TopK(DecisionRule):
         self.k = k
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Shift each row so that exactly its k best labels are positive.
-
-        All labels are positive if there are fewer than k. On ties, the first columns are.
-        """
+        """Shift each row so that its k best labels are positive, or all labels if there are fewer."""
         F = as_scores(scores)
         if self.k != int(self.k) or self.k < 0:
             raise ValueError(f"k must be a whole number, not negative. Got {self.k!r} instead.")
@@ -388,10 +386,10 @@ class TopK(DecisionRule):
 
 
 def _middle(falling: FloatArray, k: int) -> FloatArray:
-    """Return the middle between the k-th and the next score of each row.
+    """Return the middle between the k-th and the next score of each row, as a column.
 
-    If one of the two is missing, it is 1 above the highest or 1 below the lowest score.
-    `interop/onnx/operators.py` repeats this.
+    Each row of `falling` descends. If one of the two is missing, it is 1 above the highest or 1
+    below the lowest score. `interop/onnx/operators.py` repeats this.
     """
     if k == 0:
         return falling[:, :1] + 1

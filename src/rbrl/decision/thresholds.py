@@ -109,7 +109,7 @@ class GlobalThreshold(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract the threshold from the scores."""
+        """Return the scores (n_samples, n_labels) less the threshold."""
         check_is_fitted(self, "threshold_")
         return as_scores(scores) - np.float64(self.threshold_)
 
@@ -153,7 +153,7 @@ class LabelThresholds(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract the threshold of each label from its scores."""
+        """Return the scores (n_samples, n_labels) less the threshold of each label."""
         check_is_fitted(self, "thresholds_")
         return as_scores(scores, len(self.thresholds_)) - self.thresholds_
 
@@ -199,7 +199,10 @@ class RowThreshold(DecisionRule):
         self.ties_relevant = ties_relevant
 
     def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the function; the parameters are those of :meth:`GlobalThreshold.fit`."""
+        """Learn the function; the parameters are those of :meth:`GlobalThreshold.fit`.
+
+        At least one sample must have a relevant and an irrelevant label, or ValueError is raised.
+        """
         F = as_scores(scores)
         T, known = as_labels(Y, F)
         has_pair = T.any(axis=1) & (known & ~T).any(axis=1)
@@ -220,7 +223,7 @@ class RowThreshold(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract the threshold of each sample from its scores."""
+        """Return the scores (n_samples, n_labels) less the threshold of each sample."""
         check_is_fitted(self, "coef_")
         F = as_scores(scores, len(self.coef_))
         shifted = F - (F @ self.coef_ + self.intercept_)[:, None]
@@ -279,7 +282,10 @@ def best_label_thresholds(
 def _improve_label_by_label(
     F: FloatArray, T: BoolArray, known: BoolArray, metric: LabelMetric, start: float
 ) -> FloatArray:
-    """Choose the best of some thresholds for one label after the other, in at most `_N_ROUNDS` rounds."""
+    """Choose the best of some thresholds for one label after the other; return them: (n_labels,).
+
+    There are at most `_N_ROUNDS` rounds. A label that is never known keeps `start`.
+    """
     thresholds = np.full(F.shape[1], float(start))
     predicted = thresholds < F
     for _ in range(_N_ROUNDS):
@@ -301,7 +307,11 @@ def _improve_label_by_label(
 
 
 def _check_metric(metric: ThresholdMetric, exact: dict[str, str], sample_weight: ArrayLike | None) -> ThresholdMetric:
-    """Return the criterion that optimises a metric exactly, or else the metric itself."""
+    """Return the criterion that optimises a metric exactly, or else the metric itself.
+
+    `exact` maps names of metrics to criteria. It raises ValueError for an unknown name, for a
+    metric that needs no labels, and for weights that the metric cannot take.
+    """
     if isinstance(metric, str):
         if metric not in exact:
             raise ValueError(f"metric must be one of {', '.join(exact)}, or a metric record. Got {metric!r} instead.")
@@ -318,7 +328,7 @@ def _check_metric(metric: ThresholdMetric, exact: dict[str, str], sample_weight:
 
 
 def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolArray) -> float:
-    """Return the metric of predicted labels, negated if it is a loss."""
+    """Return the metric of predicted labels that are known, negated if it is a loss."""
     if known.all():
         value = metric.function(T, predicted)
     else:
@@ -329,11 +339,11 @@ def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolA
 def _curve(
     scores: FloatArray, relevant: BoolArray, weights: FloatArray, criterion: str, base: tuple[float, float] = (0.0, 0.0)
 ) -> tuple[FloatArray, FloatArray]:
-    """Return falling scores, and the values of a criterion if the first 0, 1, ... of them are predicted.
+    """Return falling scores, and the values of a criterion if the first 0, 1, ... are predicted.
 
-    The criterion "f1" is F1. The criterion "errors" is a constant less the errors. Some entries are
-    predicted at every threshold; `base` is the weight of the relevant entries among them, and of
-    all of them.
+    The arrays have the shapes (n,) and (n + 1,). The criterion "f1" is F1. The criterion "errors"
+    is a constant less the errors. Some entries are predicted at every threshold; `base` is the
+    weight of the relevant entries among them, and of all of them.
     """
     order = np.argsort(-scores, kind="stable")
     w = weights[order]
@@ -348,10 +358,11 @@ def _curve(
 def _sample_f1_curve(
     F: FloatArray, T: BoolArray, known: BoolArray, weights: FloatArray, never_empty: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return falling scores, and a constant plus the summed F1 if the first 0, 1, ... of them are predicted.
+    """Return falling scores, and a constant plus the summed F1 if the first 0, 1, ... are predicted.
 
-    An entry that passes the threshold changes the F1 of its sample. The F1 of two empty sets is 1.
-    Missing labels are neither relevant nor predicted.
+    The arrays have the shapes (n,) and (n + 1,), and n is the number of entries, without the best
+    one of each row if `never_empty`. An entry that passes the threshold changes the F1 of its
+    sample. The F1 of two empty sets is 1. Missing labels are neither relevant nor predicted.
     """
     order = np.argsort(-F, axis=1, kind="stable")
     falling = np.take_along_axis(F, order, axis=1)
@@ -369,7 +380,10 @@ def _sample_f1_curve(
 
 
 def _best_threshold(falling: FloatArray, values: FloatArray, start: float) -> float:
-    """Return the threshold between distinct scores with the largest value; `start` without scores."""
+    """Return the threshold between distinct scores with the largest value; `start` without scores.
+
+    `values[i]` is the value if the first i of the falling scores are predicted.
+    """
     if not len(falling):
         return float(start)
     separates = np.concatenate([[True], falling[1:] != falling[:-1], [True]])
@@ -382,6 +396,7 @@ def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
     The threshold of a gap is its middle, or `start` in the gap that contains it. The outer ones are a tenth
     of the range, or 0.1, away from the scores.
     """
+    # Equal scores have no range.
     margin = 0.1 * (falling[0] - falling[-1]) or 0.1
     upper = np.concatenate([[np.inf], falling])
     lower = np.concatenate([falling, [-np.inf]])
@@ -393,14 +408,17 @@ def _thresholds_between(falling: FloatArray, start: float) -> FloatArray:
 
 
 def _candidates(scores: FloatArray, start: float, n_candidates: int) -> FloatArray:
-    """Return at most `n_candidates` thresholds spread evenly over the distinct scores, and `start`; ascending."""
+    """Return at most `n_candidates` ascending thresholds, spread over distinct scores, and `start`."""
     thresholds = _thresholds_between(np.unique(scores)[::-1], start)
     picked = np.unique(np.linspace(0, len(thresholds) - 1, n_candidates).round().astype(int))
     return np.unique([*thresholds[picked], start])
 
 
 def _nearest_best(candidates: FloatArray, values: ArrayLike, start: float) -> float:
-    """Return the candidate nearest to `start` among those with the largest value, up to rounding."""
+    """Return the candidate nearest to `start` among those with the largest value, up to rounding.
+
+    Values count as equal if they differ by at most 1e-12, or this share of the largest one.
+    """
     values = np.asarray(values)
     best = candidates[values >= values.max() - 1e-12 * max(1.0, float(np.abs(values).max()))]
     return float(best[np.argmin(np.abs(best - start))])

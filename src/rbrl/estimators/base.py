@@ -43,10 +43,6 @@ def should_fill_empty_rows(model: Any) -> bool:
     model : fitted classifier with the parameter `non_empty`
         It has `empty_share_` if the parameter is "auto"; a model file of an earlier version has
         `all_labelled_` instead.
-
-    Returns
-    -------
-    bool
     """
     if model.non_empty != "auto":
         return bool(model.non_empty)
@@ -73,6 +69,8 @@ class MultiLabelClassifier(NamedAnswers):
         Index of the first column in the file; other files of this format are read in the same way.
     ignored_columns_ : list of str, if columns of the file were ignored
         Names of these columns. Other files may have them, too.
+    categories_ : dict of str to list of str, if X was a data frame or a file with columns of few words
+        Words of each such column. It has a feature "column=word" for each word, with the values 0 and 1.
     label_words_ : dict of str to int, if words were declared to mean that a label is relevant
         Words in label columns, and whether they mean 1 or 0.
     targets_ : SignedTargets
@@ -107,6 +105,7 @@ class MultiLabelClassifier(NamedAnswers):
     first_label_: int
     ignored_columns_: list[str]
     label_words_: dict[str, int]
+    categories_: dict[str, list[str]]
     empty_share_: float
     non_empty: Filling = False
     # Names of the parameters that a fitted model may change, because only predictions depend on them.
@@ -133,10 +132,6 @@ class MultiLabelClassifier(NamedAnswers):
             Labels; None with a `Dataset`. NaN, None, NA and a masked entry of a matrix are missing
             labels. A method with `takes_missing` learns from the other labels, and a method without it
             rejects them. An index of pandas must be the index of X.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         self._fit(*check_training_data(self, X, y))
@@ -208,24 +203,41 @@ class MultiLabelClassifier(NamedAnswers):
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise ValueError for an invalid parameter."""
+        """Raise ValueError for an invalid parameter.
+
+        It runs before the data are checked, and sets no attribute.
+        """
 
     @abstractmethod
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-        """Learn from checked rows, labels in {-1, 0, +1} with 0 for missing, and weights (None for ones)."""
+        """Learn from checked rows, labels and weights; set the fitted attributes.
+
+        X (n_samples, n_features) is an array or a CSR matrix of floats, and may be the user's
+        array: it must not be changed. Y (n_samples, n_columns) is int8 in {-1, 0, +1}, with 0 for a
+        missing label. The weights (n_samples,) are None for ones.
+        """
 
     @abstractmethod
     def _scores(self, X: Matrix) -> FloatArray:
-        """Return the scores of checked rows, (n_samples, n_columns)."""
+        """Return the scores of checked rows: (n_samples, n_columns), positive for a relevant label.
+
+        There may be no rows. X must not be changed; the caller owns the result.
+        """
 
     def _learn(self, X: MatrixLike | Dataset, y: MatrixLike | None, sample_weight: ArrayLike | None = None) -> Self:
-        """Check the parameters and the data, and fit, for a subclass whose `fit` takes weights of rows."""
+        """Check the parameters and the data, and fit; return the classifier.
+
+        A subclass whose `fit` takes weights of rows calls it. The arguments are those of `fit`.
+        """
         self._check_parameters()
         self._fit(*check_training_data(self, X, y, sample_weight))
         return self
 
     def _check_rows(self, X: Rows) -> Matrix:
-        """Return rows to predict labels for, after the checks."""
+        """Return rows to predict labels for, after the checks: an array or a CSR matrix of floats.
+
+        It may be X itself, or share its memory.
+        """
         if can_skip_checks(self, X):
             return cast(Matrix, X)
         check_is_fitted(self)
@@ -236,14 +248,20 @@ class MultiLabelClassifier(NamedAnswers):
         return validate_rows(self, X, reset=False)
 
     def _score_blocks(self, X: Rows, whole: bool = False) -> Iterator[FloatArray]:
-        """Yield the scores of one block of rows after the other; with `whole`, rows in memory are one block."""
+        """Yield the scores of one block of rows after the other: (n_rows, n_columns).
+
+        With `whole`, rows in memory are one block.
+        """
         for rows in map(self._check_rows, feature_blocks(X)):
             step = rows.shape[0] if whole else max(1, BLOCK_ENTRIES // self.targets_.n_columns)
             yield from (self._scores(rows[start : start + step]) for start in range(0, rows.shape[0], step))
 
 
 def _concatenate_blocks(blocks: Iterable[Any], container: Any = None) -> Any:
-    """Return blocks of rows as one array, or one sparse matrix of the type `container`; copy no single block."""
+    """Return blocks of rows as one array, or as one sparse matrix of the type `container`.
+
+    There is at least one block. A single block is returned itself, without a copy.
+    """
     first, *others = blocks
     if not others:
         return first
@@ -302,9 +320,9 @@ class ProbabilityClassifier(MultiLabelClassifier):
         return to_class_probabilities(self._probabilities(self._check_rows(X)), self.targets_)
 
     def _has_probabilities(self) -> bool:
-        """Return whether the base learner has probabilities; True for a classifier without a base learner."""
+        """Return whether `predict_proba` exists: whether the base learner has it, if there is one."""
         return hasattr(self.estimator, "predict_proba") if hasattr(self, "estimator") else True
 
     @abstractmethod
     def _probabilities(self, X: Matrix) -> FloatArray:
-        """Return the probabilities of checked rows, (n_samples, n_columns)."""
+        """Return the probabilities of checked rows in the form of `_scores`: (n_samples, n_columns)."""

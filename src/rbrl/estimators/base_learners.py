@@ -14,10 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import users_level
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
+from rbrl.estimators.named_answers import NOT_FITTED, iterate_parts
 
 # A classifier of scikit-learn, which has no type annotations.
 Learner: TypeAlias = Any
@@ -45,14 +47,20 @@ class Inputs:
     pairwise: bool = False
 
     def take(self, rows: IntArray | None) -> Matrix:
-        """Return some of the training rows, or for None all rows without a copy."""
+        """Return some of the training rows as a copy, or for None all rows without a copy.
+
+        Of a kernel matrix, the same rows and columns are taken.
+        """
         if rows is None:
             return self.matrix
         return self.matrix[np.ix_(rows, rows)] if self.pairwise else self.matrix[rows]
 
 
 def to_liblinear_rows(X: Matrix) -> Matrix:
-    """Convert rows to the types of LIBLINEAR, so that the fits need not convert them again."""
+    """Return rows in the types of LIBLINEAR, so that the fits need not convert them again.
+
+    Rows that have these types are returned themselves. An index beyond int32 stays as it is.
+    """
     X = X.astype(np.float64, copy=False)
     if isinstance(X, np.ndarray) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
@@ -65,18 +73,24 @@ def make_linear_svm(C: float, tol: float | None) -> LinearSVC:
     It is solved in the primal, which is deterministic and needs no seed. `_minimises_squared_hinge` compares
     parameters with this result: change both together.
     """
+    # 1e-4 is the default of scikit-learn.
     return LinearSVC(C=C, tol=1e-4 if tol is None else tol, dual=False)
 
 
 def make_kernel_svm(C: float, tol: float | None, **kernel: Any) -> SVC:
     """Return LIBSVM's C-SVC, by default for a kernel matrix."""
+    # 1e-3 is the default of scikit-learn.
     return SVC(C=C, tol=1e-3 if tol is None else tol, **(kernel or {"kernel": "precomputed"}))
 
 
 def fit_learner(
     learner: Learner, inputs: Inputs, y: IntArray, weights: FloatArray | None = None, rows: IntArray | None = None
 ) -> Learner:
-    """Fit a new learner to the classes of some rows, or for None of all rows, and return it."""
+    """Fit a learner in place to the classes y of the training rows, and return it.
+
+    `rows` are the indices of the rows to learn from, or None for all. `y` and `weights` (None for
+    ones) belong to all training rows, (n_samples,).
+    """
     if rows is not None:
         y = y[rows]
         weights = None if weights is None else weights[rows]
@@ -103,10 +117,10 @@ def check_accepts_weights(learner: Learner) -> None:
 
 
 def _weigh_stopping_rule(learner: LinearSVC, y: IntArray, weights: FloatArray | None) -> None:
-    """Scale the tolerance of LIBLINEAR, so that a row of weight 2 counts as two rows.
+    """Change the tolerance of LIBLINEAR in place, so that a row of weight 2 counts as two rows.
 
-    LIBLINEAR multiplies its tolerance by the share of the rarer class among the rows, and ignores the
-    weights of the rows.
+    LIBLINEAR multiplies its tolerance by the share of the rarer class among the rows, and ignores
+    the weights of the rows. `y` and `weights` belong to the rows of this fit.
     """
     if weights is None or len(classes := np.unique(y)) != 2:
         return
@@ -117,7 +131,10 @@ def _weigh_stopping_rule(learner: LinearSVC, y: IntArray, weights: FloatArray | 
 
 
 def _minimises_squared_hinge(learner: Learner) -> bool:
-    """Return whether a learner minimises `_SquaredHinge`, as those of `make_linear_svm` do."""
+    """Return whether a learner minimises `_SquaredHinge`, as those of `make_linear_svm` do.
+
+    The learner need not be fitted.
+    """
     if not isinstance(learner, LinearSVC):
         return False
     free = {name: getattr(learner, name) for name in ("C", "tol", "max_iter", "verbose")}
@@ -129,6 +146,8 @@ class _SquaredHinge:
 
     The intercept is the last entry of v = (w, b). The Hessian is at least the identity. Therefore the
     distance from v to the solution is at most the norm of the gradient at v.
+
+    y (n_samples,) is in {-1, +1}, and the weights c are None for ones. X and y are not copied.
     """
 
     def __init__(self, X: Matrix, y: FloatArray, weights: FloatArray | None, C: float) -> None:
@@ -137,20 +156,25 @@ class _SquaredHinge:
         self.scale = 2.0 * C * (np.ones(len(y)) if weights is None else weights)
 
     def gradient(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the gradient at v, and the weight of each row in the Hessian at v."""
+        """Return the gradient at v (n_features + 1,), and the weight of each row in the Hessian at v.
+
+        Both are new arrays.
+        """
         slack = np.maximum(1.0 - self.y * (self.X @ v[:-1] + v[-1]), 0.0)
         return v - self._multiply_transpose(self.scale * slack * self.y), self.scale * (slack > 0)
 
     def minimise(self, v: FloatArray, bound: float, max_steps: int) -> tuple[FloatArray, float]:
         """Apply Newton's method from v; return the last point and the norm of its gradient.
 
-        It stops when the norm is at most `bound`, or when no step reduces the norm.
+        It stops when the norm is at most `bound`, when no step reduces the norm, or after
+        `max_steps`. The given v is not changed.
         """
         g, row_weights = self.gradient(v)
         for _ in range(max_steps):
             if np.linalg.norm(g) <= bound:
                 break
             step = self._newton_step(g, row_weights)
+            # A step that is still too long after ten halvings is not a direction of descent.
             for share in 0.5 ** np.arange(10):
                 g_next, weights_next = self.gradient(v + share * step)
                 if np.linalg.norm(g_next) < np.linalg.norm(g):
@@ -163,7 +187,11 @@ class _SquaredHinge:
         return v, float(np.linalg.norm(g))
 
     def _newton_step(self, g: FloatArray, row_weights: FloatArray) -> FloatArray:
-        """Solve H d = -g by conjugate gradients."""
+        """Solve H d = -g by conjugate gradients; return d (n_features + 1,).
+
+        `row_weights` are the second result of :meth:`gradient`. d is accurate to 1e-6, which costs
+        few products, because the rest is corrected by the next step.
+        """
 
         def hessian_product(d: FloatArray) -> FloatArray:
             return d + self._multiply_transpose(row_weights * (self.X @ d[:-1] + d[-1]))
@@ -171,7 +199,7 @@ class _SquaredHinge:
         return cg(LinearOperator((len(g), len(g)), hessian_product, dtype=g.dtype), -g, rtol=1e-6)[0]
 
     def _multiply_transpose(self, r: FloatArray) -> FloatArray:
-        """Return (X, 1)' @ r, whose last entry belongs to the intercept."""
+        """Return (X, 1)' @ r for r (n_samples,), whose last entry belongs to the intercept."""
         return np.append(self.X.T @ r, r.sum())
 
 
@@ -180,9 +208,9 @@ def _reach_tolerance(
 ) -> None:
     """Continue from the solution of LIBLINEAR with Newton's steps, until its tolerance is reached.
 
-    LIBLINEAR also stops when a step reduces the objective by less than 1e-12 of its value, about 1e-6
-    from the solution. Where it stops then depends on rounding, and so on the processor and on the order
-    of the rows.
+    `coef_` and `intercept_` of the fitted learner are changed in place. LIBLINEAR also stops when a
+    step reduces the objective by less than 1e-12 of its value, about 1e-6 from the solution. Where
+    it stops then depends on rounding, and so on the processor and on the order of the rows.
     """
     for k in range(len(learner.coef_)):
         sign = np.where(y == learner.classes_[k if len(learner.classes_) > 2 else 1], 1.0, -1.0)
@@ -202,7 +230,10 @@ def _reach_tolerance(
 
 
 def compute_margins(learner: Learner, matrix: Matrix) -> FloatArray:
-    """Return the scores of a fitted two-class learner; a positive score means its second class."""
+    """Return the scores (n_rows,) of a fitted two-class learner; positive means its second class.
+
+    A learner without scores gives its probability less 1/2, or +1/2 and -1/2 for its prediction.
+    """
     if hasattr(learner, "decision_function"):
         return np.asarray(learner.decision_function(matrix))
     if hasattr(learner, "predict_proba"):
@@ -211,9 +242,10 @@ def compute_margins(learner: Learner, matrix: Matrix) -> FloatArray:
 
 
 def compute_probabilities(learner: Learner, matrix: Matrix, sharpness: float = 1.0) -> FloatArray:
-    """Return the class probabilities of a fitted learner.
+    """Return the class probabilities of a fitted learner: (n_rows, n_classes), as `classes_`.
 
-    For a learner without probabilities, they are the logistic or softmax function of its scores.
+    For a learner without probabilities, they are the logistic or softmax function of its scores
+    times `sharpness`. Without scores, they are 1 for the predicted class.
     """
     if hasattr(learner, "predict_proba"):
         return learner.predict_proba(matrix)
@@ -253,7 +285,7 @@ def fit_sharpness(learner: Learner, matrix: Matrix, classes: IntArray) -> float:
 
 
 def logistic(scores: FloatArray) -> FloatArray:
-    """Compute 1 / (1 + exp(-score)) without overflow."""
+    """Compute 1 / (1 + exp(-score)) without overflow, as a new array."""
     return 0.5 * (1 + np.tanh(0.5 * scores))
 
 
@@ -266,7 +298,10 @@ def get_tie_shift(votes: str, hard: float) -> float:
 
 
 def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
-    """Return the distinct rows of a boolean matrix, and the index of each row among them."""
+    """Return the distinct rows of a boolean matrix, and the index (n_rows,) of each row among them.
+
+    The distinct rows are in a fixed order, which depends on their bits only.
+    """
     packed = np.packbits(relevant, axis=1)
     keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
     _, first, code = np.unique(keys, return_index=True, return_inverse=True)
@@ -278,8 +313,8 @@ def fit_powerset(
 ) -> tuple[BoolArray, Learner | None, float]:
     """Fit a learner whose classes are the distinct label sets, the rows of a boolean matrix.
 
-    The learner is None if there is only one set. The last result is the factor of the learner's
-    scores in soft votes.
+    Return these sets (n_sets, n_labels), the learner, which is None if there is only one set, and
+    the factor of the learner's scores in soft votes.
     """
     sets, code = encode_sets(relevant)
     if len(sets) == 1:
@@ -310,7 +345,13 @@ def fit_chain(
     learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None, order: IntArray,
     rows: IntArray | None,
 ) -> tuple[ClassifierChain | None, IntArray, FloatArray]:  # fmt: skip
-    """Return a chain over the labels that are not constant, these labels, and the constant votes."""
+    """Return a chain over the labels that are not constant, these labels, and the constant votes.
+
+    `order` is a permutation of all labels. `rows` are indices of the rows to learn from, or None
+    for all. The labels are ascending indices. The votes (n_labels,) are those of the first row, so
+    that only the entries of constant labels have a meaning. The chain is None if all labels are
+    constant. `learner` is cloned.
+    """
     if rows is not None:
         relevant = relevant[rows]
         weights = None if weights is None else weights[rows]
@@ -334,7 +375,10 @@ def fit_chain(
 
 
 def compute_chain_votes(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:
-    """Return the votes of one chain for its labels, 0/1 or probabilities."""
+    """Return the votes of one chain for its labels, 0/1 or probabilities: (n_rows, n_labels).
+
+    Its columns are in the order of the labels that `fit_chain` returned with the chain.
+    """
     learners = chain.estimators_
     m = rows.shape[1]
     # One product with the rows serves all linear learners: only the label columns change between them.
@@ -356,3 +400,30 @@ def compute_chain_votes(chain: ClassifierChain, rows: Matrix, soft: bool) -> Flo
         if soft:
             shares[:, step] = compute_probabilities(learner, extended)[:, 1]
     return (shares if soft else predicted)[:, np.argsort(chain.order_)]
+
+
+def learns_one_label(model: Any) -> bool:
+    """Tell whether a classifier of scikit-learn, perhaps at the end of a pipeline, rejects label matrices.
+
+    Classifiers of other packages are never reported, because many do not declare their targets.
+
+    Parameters
+    ----------
+    model : classifier, not fitted
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> learns_one_label(LogisticRegression()), learns_one_label(KNeighborsClassifier())
+    (True, False)
+    """
+    if not all(type(part).__module__.startswith("sklearn.") for part in iterate_parts(model, NOT_FITTED)):
+        return False
+    tags = get_tags(model)
+    is_multi_label = tags.classifier_tags is None or tags.classifier_tags.multi_label or tags.target_tags.multi_output
+    return not is_multi_label

@@ -337,7 +337,10 @@ _prepared_rows: WeakKeyDictionary[Any, tuple[FloatArray, KernelRows]] = WeakKeyD
 
 
 def _prepare_rows(model: Any) -> KernelRows:
-    """Return the training rows of a kernel model, prepared at its first prediction. They are not part of its file."""
+    """Return the training rows of a kernel model, prepared at its first prediction.
+
+    They are not part of its file, and are prepared again after another fit.
+    """
     coefficients, rows = _prepared_rows.get(model, (None, None))
     if rows is None or coefficients is not model.dual_coef_ or rows.parameters != kernel_parameters(model):
         rows = KernelRows(model.X_fit_, **kernel_parameters(model))

@@ -108,7 +108,7 @@ def compress(
 
 
 def check_compress(model: Any) -> None:
-    """Raise ValueError for an invalid parameter `compress` of a classifier.
+    """Raise ValueError for an invalid parameter `compress` of a classifier, which is not None.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def check_compress(model: Any) -> None:
     """
     owner = type(model).__name__
     check_number(owner, "compress", model.compress, words=(None,))
-    if model.compress is not None and (model.kernel != "linear" or model.max_rank is not None):
+    if model.kernel != "linear" or model.max_rank is not None:
         raise ValueError(
             f"{owner} compresses linear models without max_rank. Got compress={model.compress} with "
             f"kernel={model.kernel!r} and max_rank={model.max_rank}; set compress=None."

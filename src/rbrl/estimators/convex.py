@@ -264,6 +264,7 @@ class ConvexClassifier(MultiLabelClassifier):
         return self
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Fit the problem of these rows without masks and weights of entries."""
         self._fit_problem(ConvexProblem(self, X, Y, weights))
 
     def _fit_problem(self, problem: ConvexProblem | BlockProblem) -> None:
@@ -299,7 +300,11 @@ class ConvexClassifier(MultiLabelClassifier):
         self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None = None,
         label_mask: MatrixLike | None = None,
     ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:  # fmt: skip
-        """Return checked rows, labels (0 is missing), weights of rows or entries, and weights of whole rows."""
+        """Return checked rows X, labels Y (0 is missing), weights, and weights of whole rows.
+
+        The weights belong to rows (n_samples,) or entries of Y; None means 1. The last result has
+        the weights without those of classes. The columns and the coding are stored.
+        """
         if not (sample_weight is None and label_mask is None):
             check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
             check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
@@ -409,6 +414,7 @@ class ConvexClassifier(MultiLabelClassifier):
             warn_of_empty_rows(type(self).__name__, rows, is_empty, self.empty_share_)
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the state without arrays that only the next fit uses, or that can be computed."""
         state = cast("dict[str, Any]", super().__getstate__())
         computed = ("_dual_scores", "coef_") if has_factors(self) else ("_dual_scores",)
         return {name: value for name, value in state.items() if name not in computed}
@@ -428,6 +434,7 @@ class ConvexClassifier(MultiLabelClassifier):
         return compute_rank(self)
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the scores less the threshold, as a new array."""
         scores = self._untuned_scores(X)
         scores -= np.asarray(getattr(self, "threshold_", 0.0), dtype=scores.dtype)
         return scores
@@ -444,6 +451,7 @@ class ConvexClassifier(MultiLabelClassifier):
         return form_of(self).scores(self, X)
 
     def _sk_visual_block_(self) -> Any:
+        """Return the box of a notebook, which scikit-learn calls for."""
         return show_certificate(self)
 
     def _check_parameters(self) -> None:
@@ -458,7 +466,8 @@ class ConvexClassifier(MultiLabelClassifier):
         check_number(owner, "threshold", self.threshold, low=-np.inf, words=THRESHOLD_METRICS)
         if self.class_weight is not None:
             check_class_weight(owner, self.class_weight)
-        check_compress(self)
+        if self.compress is not None:
+            check_compress(self)
         check_kernel(self)
         solver_of(self)
 

@@ -130,10 +130,6 @@ class ConvexProblem:
         ----------
         **parameters
             Parameters of the model that replace its own, such as ``ridge``.
-
-        Returns
-        -------
-        Design
         """
         _, constant = self.form.find_ridge(self._with(parameters))
         return self.form.design_at(constant)
@@ -170,10 +166,6 @@ class ConvexProblem:
             None means :meth:`design_of` these parameters.
         **parameters
             Parameters of the model that replace its own, such as ``ridge``, ``ranking`` and ``nuclear``.
-
-        Returns
-        -------
-        Objective
         """
         model = self._with(parameters)
         ridge, constant = self.form.find_ridge(model)
@@ -229,10 +221,6 @@ class ConvexProblem:
         dual_scores : array (n_rows, n_labels), default=None
             Scores at which an earlier result found its lower bound. Dual ascent starts from them; other
             solvers ignore them.
-
-        Returns
-        -------
-        Solution
         """
         model = self.model
         solver = self.solver
@@ -266,10 +254,6 @@ class ConvexProblem:
             Slices that together contain every label once.
         start : array (n_columns, n_labels) or None
             First coefficients.
-
-        Returns
-        -------
-        Solution
         """
         coefficients: Any = None
         compressed: list[Any] = []
@@ -282,7 +266,9 @@ class ConvexProblem:
             part.labels = take_columns(self.labels, labels)
             if self.weights is not None and self.weights.ndim == 2:
                 part.weights = np.ascontiguousarray(self.weights[:, labels])
-            solution = part.compress(part.solve(None if start is None else start[:, labels]))
+            solution = part.solve(None if start is None else start[:, labels])
+            if self.model.compress is not None:
+                solution = part.compress(solution, self.model.compress)
             found = solution.coefficients
             if issparse(found):
                 compressed.append(found)
@@ -300,20 +286,14 @@ class ConvexProblem:
             coefficients = hstack(compressed, format="csr")
         return Solution.of_groups(coefficients, solutions)
 
-    def compress(self, solution: Solution) -> Solution:
-        """Return a solution with sparse coefficients and their proof if the model asks for it, else the solution itself.
+    def compress(self, solution: Solution, tol: float) -> Solution:
+        """Return a solution with sparse coefficients and their proof.
 
-        Parameters
-        ----------
-        solution : Solution
-
-        Returns
-        -------
-        Solution
+        The solution itself is returned if its coefficients are compressed already. `tol` is the
+        parameter `compress` of the model.
         """
-        tol = self.model.compress
         W = solution.coefficients
-        if tol is None or not isinstance(W, np.ndarray):
+        if not isinstance(W, np.ndarray):
             return solution
         proof = solution.proof
         compression = Compression(self.row_objective, self.form.observed, tol)
@@ -354,7 +334,8 @@ class ConvexProblem:
             form.scales.warn_of_spread(owner)
         with check_memory(self.estimate_memory(), owner):
             solution = self.solve(form.find_start(), model._dual_scores) if model.warm_start else self.solve()
-            solution = self.compress(solution)
+            if model.compress is not None:
+                solution = self.compress(solution, model.compress)
         form.store(solution.coefficients)
         model.ridge_, _ = form.find_ridge(model)
         if form.gamma is not None:
@@ -378,10 +359,6 @@ class ConvexProblem:
             Design of a solution. None means the problem's own, or the sample of rows for kernels.
         ridge : float, default=None
             Ridge of a solution; None means that of the problem.
-
-        Returns
-        -------
-        float
         """
         return self.form.count_parameters(self.ridge if ridge is None else ridge, design)
 
@@ -427,10 +404,6 @@ def solver_of(model: "ConvexClassifier") -> Solver:
     Parameters
     ----------
     model : ConvexClassifier
-
-    Returns
-    -------
-    Solver
     """
     owner = type(model).__name__
     solver = model.solver

@@ -86,7 +86,10 @@ class FitTask:
             self.callback = self._report_step
 
     def _report_step(self, gap: float | None = None) -> bool:
-        """Report a step to the callbacks; return whether one of them asks to stop."""
+        """Report a step to the callbacks; return whether one of them asks to stop.
+
+        Without a gap, the step is a model of a search.
+        """
         step = self._task.subcontext(task_name=self.step)
         metadata = None if gap is None else {"gap": gap}
         step.call_on_fit_task_begin(estimator=self.model)
@@ -100,14 +103,6 @@ class FitTask:
 
 def show_certificate(model: Any) -> Any:
     """Return the box of a model in a notebook, with the certified gap and the rank once it is fitted.
-
-    Parameters
-    ----------
-    model : estimator
-
-    Returns
-    -------
-    scikit-learn's visual block
 
     Examples
     --------

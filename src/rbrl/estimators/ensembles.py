@@ -92,9 +92,11 @@ class LabelPowerset(ReductionClassifier):
         self.votes = votes
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        """Fit one learner whose classes are the label sets of the training rows."""
         self.label_sets_, self.estimator_, self.sharpness_ = fit_powerset(self._make_learner(), inputs, Y > 0, weights)
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the votes less 1/2, as a new array, because votes may be a read-only view."""
         matrix = self._make_inputs(X).matrix
         votes = compute_powerset_votes(self.label_sets_, self.estimator_, matrix, self.votes, self.sharpness_)
         return np.subtract(votes, 0.5)
@@ -187,6 +189,7 @@ class RAkEL(ReductionClassifier):
         self.random_state = random_state
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        """Draw the subsets, and fit a label powerset for each of them."""
         relevant = Y > 0
         self.subsets_ = self._draw_subsets(Y.shape[1])
         self.n_votes_ = np.bincount(np.concatenate(self.subsets_), minlength=Y.shape[1])
@@ -196,7 +199,11 @@ class RAkEL(ReductionClassifier):
         self.sharpness_ = np.array(sharpness)
 
     def _draw_subsets(self, n_labels: int) -> list[IntArray]:
-        """Return the random subsets of the labels, each in ascending order."""
+        """Return the random subsets of the labels, each in ascending order.
+
+        `random_state` is read, and a RandomState in it is advanced. Disjoint subsets cover all
+        labels, and the last one may be smaller.
+        """
         k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
         k = min(max(int(k), 1), n_labels)
         random = check_random_state(self.random_state)
@@ -207,6 +214,10 @@ class RAkEL(ReductionClassifier):
         return draw_distinct_subsets(n_labels, k, m, random)
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the mean vote of each label less 1/2, shifted so that ties are positive.
+
+        The shift changes no other sign.
+        """
         matrix = self._make_inputs(X).matrix
         votes = np.zeros((matrix.shape[0], len(self.n_votes_)))
         # Model files of version 0.1.0 have no factors.
@@ -227,6 +238,8 @@ class RAkEL(ReductionClassifier):
 
 def draw_distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
     """Draw m distinct subsets of k of the numbers 0..n-1, or return all subsets if there are fewer.
+
+    Each is an ascending array. `random` is advanced, unless all are returned.
 
     Examples
     --------
@@ -319,6 +332,7 @@ class EnsembleOfChains(ReductionClassifier):
         self.random_state = random_state
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        """Draw orders and rows, and fit the chains."""
         random = check_random_state(self.random_state)
         # Orders and rows are drawn before the jobs start, so that they do not depend on n_jobs.
         plans = [(random.permutation(Y.shape[1]), self._draw_rows(random, len(Y))) for _ in range(self.n_chains)]
@@ -329,10 +343,18 @@ class EnsembleOfChains(ReductionClassifier):
         self.chains_, self.chain_labels_, self.chain_constants_ = (list(part) for part in zip(*fitted))
 
     def _draw_rows(self, random: np.random.RandomState, n_samples: int) -> IntArray | None:
+        """Return the sorted indices of the rows of one chain; None for all rows.
+
+        Rows are drawn without replacement. `random` is advanced unless all rows are taken.
+        """
         n_drawn = max(1, round(self.max_samples * n_samples))
         return None if n_drawn == n_samples else np.sort(random.permutation(n_samples)[:n_drawn])
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the mean vote of the chains less 1/2, shifted so that ties are positive.
+
+        The shift changes no other sign.
+        """
         rows = self._make_inputs(X).matrix
         total = np.zeros((rows.shape[0], len(self.chain_constants_[0])))
         for chain, labels, constants in zip(self.chains_, self.chain_labels_, self.chain_constants_):

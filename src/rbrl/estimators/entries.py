@@ -65,10 +65,6 @@ def check_entry_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix
     is_matrix : bool
         True if the target of the user is a label matrix.
 
-    Returns
-    -------
-    array or None
-
     Examples
     --------
     >>> check_entry_weights([[1.0, 0.0]], np.array([[1, -1]]), is_matrix=True)
@@ -243,7 +239,10 @@ class WeightedLoss:
 def _compute_class_weights(
     class_weight: ClassWeight, Y: IntArray, weights: FloatArray | None, targets: SignedTargets
 ) -> FloatArray:
-    """Return the weights of the rows of a 1-D target, by their class."""
+    """Return the weights of the rows of a 1-D target, by their class: (n_samples,).
+
+    `weights` (n_samples,) count the rows for "balanced"; None means 1. They are not in the result.
+    """
     classes = targets.classes_
     # A target with only one class has one column, which is constant.
     index = Y.argmax(axis=1) if Y.shape[1] > 1 else np.minimum(Y[:, 0] > 0, len(classes) - 1).astype(np.int64)

@@ -57,7 +57,8 @@ from rbrl.scales import (
 )
 from rbrl.solvers import Certifier, LowRank, Solution, Solver, solve_and_certify, solve_kernel
 from rbrl.solvers.factor_proof import prove_factors
-from rbrl.solvers.proof import Proof, prove_function, prove_linear
+from rbrl.solvers.proof import prove_function, prove_linear
+from rbrl.solvers.solve import to_weights
 
 # Largest number of weights, or of scores, that a model of low rank computes as a dense array. The solver holds up to ten
 # arrays of this size, which are 1.3 GB. Larger models stay in factors.
@@ -156,7 +157,11 @@ class ModelForm(ABC):
 
     @abstractmethod
     def basis(self, X: Matrix, constant: float) -> Any:
-        """Return the matrix by which the coefficients are multiplied: the scores of X are ``result @ coefficients``."""
+        """Return the matrix by which the coefficients are multiplied.
+
+        The scores of X are ``result @ coefficients``. `constant` is the value in the column of the
+        intercept. The result may be X itself.
+        """
 
     @abstractmethod
     def make_row_design(self, constant: float) -> AscentDesign:
@@ -173,10 +178,6 @@ class ModelForm(ABC):
         ----------
         constant : float
             Constant in the column of the intercept.
-
-        Returns
-        -------
-        Design
         """
         if self._last_design is None or self._last_design.constant != constant:
             # Two decompositions at a time may need too much memory.
@@ -186,7 +187,10 @@ class ModelForm(ABC):
 
     @abstractmethod
     def make_certifier(self, objective: Objective) -> Certifier:
-        """Return the certifier of a solution, for an objective over these rows."""
+        """Return the certifier of a solution, for an objective over these rows.
+
+        The objective is over a design of :meth:`make_row_design` or :meth:`design_at`.
+        """
 
     def solve(self, make_objective: MakeObjective, solver: Solver, start: Any, max_iter: int) -> Solution:
         """Solve over the design of :meth:`design_at`, with a proof.
@@ -199,17 +203,9 @@ class ModelForm(ABC):
         start : array or LowRankMatrix, or None
             First coefficients.
         max_iter : int
-
-        Returns
-        -------
-        Solution
         """
         objective = make_objective(self.design_at(self.find_ridge(self.model)[1]))
-        weights: Any = start
-        if isinstance(start, LowRankMatrix):
-            weights = LowRankMatrix(objective.design.weights(start.left), start.right)
-        elif start is not None:
-            weights = objective.design.weights(start)
+        weights = None if start is None else to_weights(objective.design, start)
         return solve_and_certify(solver, objective, self.make_certifier(objective), weights, self.model.tol, max_iter)
 
     @abstractmethod
@@ -229,10 +225,6 @@ class ModelForm(ABC):
         ridge : float
         design : Design, default=None
             Design of a solution; None means that of :meth:`design_at`.
-
-        Returns
-        -------
-        float
         """
         design = self.design_at(self.find_ridge(self.model)[1]) if design is None else design
         row_squares = None if design.whitened else squares(self.observed.astype(np.float64, copy=False), axis=1)
@@ -302,22 +294,22 @@ class LinearForm(ModelForm):
 
     def make_certifier(self, objective: Objective) -> Certifier:
         """Return the certifier by the rows as they are, for coefficients as an array or as factors."""
-
-        def prove(W: Any, dual_scores: Any) -> Proof:
-            prove_weights = prove_factors if isinstance(W, LowRankMatrix) else prove_linear
-            return prove_weights(objective, self.observed, W, dual_scores)
-
+        prove: Any = prove_factors if self.stays_factored else prove_linear
+        prove = partial(prove, objective, self.observed)
         return Certifier(prove, self.X.dtype, has_intercept=self.model.fit_intercept)
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
         size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
         if isinstance(solver, LowRank) and solver.in_blocks:
-            factors = FactorSize(self._rank, solver.count_steps(self._rank * (sum(size[1:]) + 1)))
-            return estimate_factors_in_blocks(size, self.X, factors)
+            n_steps = solver.count_steps(self._rank * (sum(size[1:]) + 1))
+            return estimate_factors_in_blocks(size, self.X, FactorSize(self._rank, n_steps))
         if self.model.max_rank is not None:
             return estimate_factors(size)
-        return estimate_quasi_newton(size, self.X)
+        # Without a nuclear norm, this solver is chosen for weak ridges, which need Newton's direction.
+        newton = getattr(solver, "newton", None) if find_nuclear(self.model) == 0 else None
+        largest_blocks = 0 if newton is None else newton.largest_blocks
+        return estimate_quasi_newton(size, self.X, getattr(solver, "memory", 0), largest_blocks)
 
 
 class KernelForm(ModelForm):
@@ -378,9 +370,10 @@ class KernelForm(ModelForm):
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
-        return estimate_kernel(
-            FitSize(self.X.shape[0], self.X.shape[1], self.n_labels), is_decomposed=not self.has_row_design
-        )
+        size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
+        # A kernel matrix that the caller computed is copied.
+        n_copies = 2 if self.model.kernel == "precomputed" else 1
+        return estimate_kernel(size, is_decomposed=not self.has_row_design, n_copies=n_copies)
 
     def count_parameters(self, ridge: float, design: Design | None = None) -> float:
         """Estimate the effective number of parameters from a sample of the rows, unless there is a design."""
@@ -439,16 +432,7 @@ class FeatureMapForm(ModelForm):
 
 
 def form_of(model: Any) -> type[ModelForm]:
-    """Return the form of a classifier, by its parameters `kernel` and `approximation`.
-
-    Parameters
-    ----------
-    model : classifier
-
-    Returns
-    -------
-    subclass of ModelForm
-    """
+    """Return the form of a classifier, by its parameters `kernel` and `approximation`."""
     if isinstance(model.kernel, str) and model.kernel == "linear":
         return LinearForm
     return KernelForm if getattr(model, "approximation", None) is None else FeatureMapForm

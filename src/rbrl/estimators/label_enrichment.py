@@ -50,10 +50,10 @@ def reconstruct(X: Matrix, n_jobs: int | None = None) -> sparse.csr_array:
 
 
 def _reconstruct_block(X: Matrix, inverse: "RidgeInverse", block: IntArray) -> sparse.csr_array:
-    """Return the weights of the rows `block`.
+    """Return the weights of the rows `block` of X: (n_block, n_samples).
 
-    Each column of the iterates is a problem, and is removed when it has converged. A problem that has not
-    converged after MAX_LASSO_STEPS steps keeps its last weights, without a warning.
+    Each column of the iterates is a problem, and is removed when it has converged. A problem that
+    has not converged after MAX_LASSO_STEPS steps keeps its last weights, without a warning.
     """
     own = np.arange(len(block))
     products = _to_dense(X @ X[block].T)
@@ -84,7 +84,10 @@ def _reconstruct_block(X: Matrix, inverse: "RidgeInverse", block: IntArray) -> s
 
 
 def _has_converged(x: FloatArray, z: FloatArray, z_old: FloatArray, u: FloatArray) -> BoolArray:
-    """Return whether the primal and the dual residual of each column are within the tolerances."""
+    """Return the mask of columns whose primal and dual residual are within the tolerances.
+
+    x, z and u (n_samples, n_problems) are the iterates of ADMM, and z_old is z before the step.
+    """
     floor = np.sqrt(len(x) - 1) * ABSOLUTE_TOLERANCE
     primal = _compute_norms(x - z) < floor + RELATIVE_TOLERANCE * np.maximum(_compute_norms(x), _compute_norms(z))
     return primal & (_compute_norms(z - z_old) < floor + RELATIVE_TOLERANCE * _compute_norms(u))
@@ -113,10 +116,10 @@ class RidgeInverse:
         self.diagonal = (1.0 - own) / rho
 
     def leave_one_out(self, Q: FloatArray, left_out: IntArray) -> FloatArray:
-        """Multiply column j of Q by the inverse without row and column left_out[j].
+        """Multiply column j of Q by the inverse without row and column left_out[j]: a new array.
 
-        Q is 0 in the left-out rows, and so is the result. The inverse P without row and column i is
-        P - P[:, i] P[i, :] / P[i, i] in the other rows and columns.
+        Q (n_samples, n_left_out) is 0 in the left-out rows, and so is the result. The inverse P
+        without row and column i is P - P[:, i] P[i, :] / P[i, i] in the other rows and columns.
         """
         own = np.arange(len(left_out))
         if self.is_wide:
@@ -133,12 +136,12 @@ class RidgeInverse:
 
 
 def _multiply_columns(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return the inner product of each column of A with the same column of B."""
+    """Return the inner product (n_columns,) of each column of A with the same column of B."""
     return np.einsum("ij,ij->j", A, B)
 
 
 def _compute_norms(A: FloatArray) -> FloatArray:
-    """Return the norms of the columns."""
+    """Return the Euclidean norms of the columns."""
     return np.sqrt(_multiply_columns(A, A))
 
 
@@ -187,6 +190,7 @@ def enrich_labels(
     t = np.ones(mu.shape[1])
     for iteration in range(max_iter):
         gradient = 2.0 * (At @ (A @ ahead))
+        # One check in ten steps costs little, and delays the end little.
         if iteration % 10 == 0 and np.all(_bound_gap(gradient, ahead, lower, upper) <= bound):
             return np.clip(ahead, lower, upper)
         mu_old = mu
@@ -207,12 +211,20 @@ def enrich_labels(
 
 
 def _bound_gap(gradient: FloatArray, mu: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return a bound on the distance of the objective of each label from its optimum."""
+    """Return, for each label, a bound on the distance of its objective from the optimum.
+
+    All arrays have the shape (n_samples, n_labels). `gradient` is the gradient at mu, which must be
+    in the box between `lower` and `upper`.
+    """
     return _multiply_columns(gradient, mu - np.where(gradient > 0, lower, upper))
 
 
 def _bound_squared_norm(A: sparse.csr_array) -> float:
-    """Return an upper bound on the squared spectral norm of A, which is tight if Lanczos converges."""
+    """Return an upper bound on the squared spectral norm of A, for a step length.
+
+    It is the product of the largest absolute column and row sums. If Lanczos finds a smaller value,
+    that value plus 10 % is taken, because its tolerance is 1 %.
+    """
     bound = abs(A).sum(axis=0).max() * abs(A).sum(axis=1).max()
     if min(A.shape) < 3:
         return float(bound)

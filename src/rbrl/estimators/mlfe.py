@@ -94,10 +94,6 @@ class SignedRegression:
             Kernel values.
         MU : array (n_samples, n_labels)
             Enriched labels.
-
-        Returns
-        -------
-        Regression
         """
         Z = _compute_contrast(MU)
         B = np.zeros_like(MU)
@@ -107,6 +103,7 @@ class SignedRegression:
         values = [self._compute_value(B, KB, KB + b, MU, Z)]
         while len(values) <= self.max_iter:
             dB, dKB, db = (new - old for new, old in zip(self._minimise_model(system, MU, Z, KB + b), (B, KB, b)))
+            # The first length that is tried is 1.
             step = 10.0
             value = np.inf
             while not value < values[-1] and step >= SMALLEST_STEP:
@@ -123,7 +120,10 @@ class SignedRegression:
         return Regression(B, b, values[-1], len(values) - 1)
 
     def _compute_value(self, B: FloatArray, KB: FloatArray, F: FloatArray, MU: FloatArray, Z: FloatArray) -> float:
-        """Return the objective of stage 3 for coefficients B, with KB = K B and scores F = KB + 1b."""
+        """Return the objective of stage 3 for coefficients B, with KB = K B and scores F = KB + 1b.
+
+        All arrays, with labels MU and their contrast Z, have the shape (n_samples, n_labels).
+        """
         u = np.linalg.norm(MU - F, axis=1)
         fit = np.sum(np.maximum(u - self.epsilon, 0.0) ** 2)
         signs = np.sum(np.maximum(-np.sign(MU) * F, 0.0))
@@ -134,9 +134,11 @@ class SignedRegression:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the minimiser (B, K B, b) of the quadratic model that touches the objective at F.
 
-        Let r be the slopes of the two linear losses, and T the targets of the first loss. The minimiser
-        satisfies B = r + 2 beta1 (T - K B - 1b) and 1'B = 0. Therefore `rest` = B / (2 beta1) solves
-        (I + 2 beta1 K) rest = T + r / (2 beta1) - 1b.
+        `system` is the Cholesky factor of I + 2 beta1 K, as `cho_factor` returns it. The results
+        are new arrays; b has the shape (n_labels,). Let r be the slopes of the two linear losses,
+        and T the targets of the first loss. The minimiser satisfies B = r + 2 beta1 (T - K B - 1b)
+        and 1'B = 0. Therefore `rest` = B / (2 beta1) solves (I + 2 beta1 K) rest = T + r / (2
+        beta1) - 1b.
         """
         u = np.linalg.norm(MU - F, axis=1)
         share = np.maximum(u - self.epsilon, 0.0) / np.maximum(u, np.finfo(float).tiny)
@@ -151,7 +153,10 @@ class SignedRegression:
 
 
 def _compute_contrast(MU: FloatArray) -> FloatArray:
-    """Return Z: sum(Z * F) is the sum over rows of (mean of relevant scores - mean of irrelevant scores)."""
+    """Return Z (n_samples, n_labels) for enriched labels MU, whose signs say what is relevant.
+
+    sum(Z * F) is the sum over rows of (mean of relevant scores - mean of irrelevant scores).
+    """
     relevant = MU > 0
     p = np.maximum(relevant.sum(axis=1, keepdims=True), 1)
     q = np.maximum((~relevant).sum(axis=1, keepdims=True), 1)
@@ -294,10 +299,11 @@ class MLFE(MultiLabelClassifier):
             yield model
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        """Run the three stages. Row weights are not supported, so `weights` is None."""
         self._regress(self._enrich(X, Y))
 
     def _enrich(self, X: Matrix, Y: IntArray) -> Enriched:
-        """Compute stages 1 and 2, and the kernel of stage 3."""
+        """Compute stages 1 and 2, and the kernel of stage 3; no attribute is set."""
         X = X.astype(np.float64, copy=False)
         W = reconstruct(X, self.n_jobs)
         gamma = 0.5 / _compute_mean_distance(X) ** 2 if self.gamma is None else self.gamma
@@ -317,6 +323,7 @@ class MLFE(MultiLabelClassifier):
         self.n_iter_ = solution.n_iter
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the scores K B + b, shifted so that a score of exactly 0 is positive."""
         # A score of exactly 0 means relevant. The smallest positive number changes no other sign.
         K = gram(X, self.X_fit_, kernel="rbf", gamma=self.gamma_)
         return K @ self.dual_coef_ + self.intercept_ + np.finfo(np.float64).tiny
@@ -336,7 +343,7 @@ class MLFE(MultiLabelClassifier):
 
 
 def _compute_mean_distance(X: Matrix) -> float:
-    """Return the mean distance between two different rows, or 1 if it is 0."""
+    """Return the mean distance between two different rows of X, or 1 if it is 0."""
     n = X.shape[0]
     total = sum(float(D.sum()) for D in pairwise_distances_chunked(X))
     return total / (n * (n - 1)) if n > 1 and total > 0 else 1.0

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import wraps
 from inspect import isfunction
 from types import MethodType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +28,16 @@ from rbrl.targets import SignedTargets, label_matrix
 OUTPUT_METHODS = ("predict", "decision_function", "predict_proba")
 # True while one of these methods runs: its calls of other methods, or of a model inside, return arrays.
 _INSIDE_CALL: ContextVar[bool] = ContextVar("_INSIDE_CALL", default=False)
+
+
+class _NoProbabilities:
+    """Attribute `predict_proba` of a classifier without probabilities: AttributeError with a solution."""
+
+    def __get__(self, model: object, owner: type) -> Any:
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute 'predict_proba': its scores are no probabilities. Fit "
+            f"CalibratedMultiLabelClassifier({owner.__name__}()) to have both."
+        )
 
 
 class NamedAnswers(ClassifierMixin, BaseEstimator):
@@ -65,6 +75,8 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
     label_names: LabelNames = None
     label_names_: Array
     targets_: SignedTargets
+    if not TYPE_CHECKING:
+        predict_proba = _NoProbabilities()
 
     @property
     def classes_(self) -> Array:
@@ -76,6 +88,10 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         return self.targets_.sklearn_classes()
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Make the fit methods of a subclass atomic, and let its predictions use `set_output`.
+
+        Only methods that the subclass defines itself are replaced.
+        """
         super().__init_subclass__(**options)
         for name in FIT_METHODS:
             if isfunction(method := vars(cls).get(name)):
@@ -95,10 +111,6 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
             "default" means arrays, or sparse matrices if y was a sparse matrix. The others mean a data
             frame with a column for each label, and with the index of X if X is a data frame of pandas; in
             place of a 1-D array, a series. None changes nothing.
-
-        Returns
-        -------
-        self
         """
         if predict is not None:
             # `clone` copies this attribute, in which scikit-learn's own `set_output` stores its choice.
@@ -144,6 +156,7 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         labels : array (n_samples, k)
             Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
         scores : array (n_samples, k)
+            Scores; probabilities of a :class:`rbrl.CalibratedMultiLabelClassifier`.
 
         Examples
         --------
@@ -170,10 +183,6 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         X : rows in a form that `predict` accepts
         y : labels in a form that `fit` accepts, or label sets
         sample_weight : array (n_samples,), default=None
-
-        Returns
-        -------
-        float
         """
         check_same_rows(X=X, y=y, sample_weight=sample_weight)
         truth, _ = label_matrix(y, label_names(self))
@@ -184,6 +193,7 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         return float(accuracy_score(*values, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of a classifier of label matrices; its base learner or kernel counts."""
         tags = super().__sklearn_tags__()
         learner = getattr(self, "estimator", None)
         tags.input_tags.sparse = learner is None or get_tags(learner).input_tags.sparse
@@ -197,13 +207,20 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
         yield from (top_labels(scores, k) for scores in self._score_blocks(X))
 
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
-        """Yield the scores of one block of rows after the other, (n_rows, n_columns)."""
+        """Yield the scores of one block of rows after the other: (n_rows, n_columns).
+
+        The default is one block. X is in any form that `predict` accepts.
+        """
         model: Any = self
         yield scores_of(model, X)
 
 
 def _convert_output(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method with its result in the container of `set_output`, if a user calls it."""
+    """Return the method with its result in the container of `set_output`, if a user calls it.
+
+    `method` takes X first and returns an array or a sparse matrix. A call inside another one of
+    `OUTPUT_METHODS`, of any model, returns the array itself.
+    """
 
     @wraps(method)
     def call(self: NamedAnswers, X: Any, *args: Any, **options: Any) -> Any:
@@ -228,10 +245,16 @@ class _ConditionalMethod:
 
     def __init__(self, method: Any) -> None:
         self._method = method
+        self.__name__ = method.fn.__name__
         self.__doc__ = method.__doc__
 
     def __get__(self, model: NamedAnswers | None, owner: type) -> Any:
-        bound = self._method.__get__(model, owner)
+        try:
+            bound = self._method.__get__(model, owner)
+        except AttributeError:
+            if self.__name__ == "predict_proba":
+                _NoProbabilities().__get__(model, owner)
+            raise
         return bound if model is None else MethodType(_convert_output(bound.__func__), model)
 
 
@@ -250,10 +273,6 @@ def iterate_parts(model: Any, inside: tuple[str, ...] = FITTED) -> Iterator[Any]
     model : classifier
     inside : tuple of str
         Names of the attributes that may hold a model: FITTED or NOT_FITTED.
-
-    Yields
-    ------
-    estimators
     """
     while model is not None:
         yield model
@@ -290,15 +309,9 @@ def label_names(model: Any) -> list[str] | None:
 
 
 def find_label_names_parameter(model: Any) -> LabelNames:
-    """Return the parameter `label_names` of a model that is not fitted, or of the model inside it.
+    """Return the parameter `label_names` of a classifier, pipeline or search that is not fitted.
 
-    Parameters
-    ----------
-    model : classifier, pipeline or search
-
-    Returns
-    -------
-    sequence of str or None
+    It is the first one that is set, of the model or a model inside it.
     """
     given = (getattr(part, "label_names", None) for part in iterate_parts(model, NOT_FITTED))
     return next((names for names in given if names is not None), None)
@@ -312,10 +325,6 @@ def set_label_names(estimator: Any, names: Sequence[str] | None) -> Any:
     estimator : classifier or pipeline, not fitted
         Clone that the caller owns; it is changed.
     names : sequence of str or None
-
-    Returns
-    -------
-    estimator
     """
     named = next((part for part in iterate_parts(estimator, NOT_FITTED) if isinstance(part, NamedAnswers)), None)
     if named is not None and names is not None:
@@ -375,7 +384,8 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     labels : array (n_samples, k)
         Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
     scores : array (n_samples, k)
-        Results of `decision_function`, or of `predict_proba` if the model has no `decision_function`.
+        Results of `decision_function`, or of `predict_proba` if the model is calibrated or has no
+        `decision_function`.
 
     Examples
     --------
@@ -401,7 +411,7 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
 
 
 def _name_columns(model: Any, n_columns: int) -> Array:
-    """Return the names of the columns of a result: label names, or classes, or column numbers."""
+    """Return names of the columns of a result: label names, or classes, or else column numbers."""
     for names in (label_names(model), getattr(model, "classes_", None)):
         if names is not None and np.ndim(names) == 1 and len(names) == n_columns:
             return np.asarray(names)

@@ -196,6 +196,7 @@ class RBRLClassifier(ConvexClassifier):
         Number of pairs of products with the design and its transpose.
     pass_seconds_ : tuple of two floats
         Seconds in passes over the rows, and between the passes; only after a fit of rows in blocks.
+        A model file does not contain them.
     history_ : array
         Objective values, one per iteration.
     classes_ : array

@@ -74,10 +74,6 @@ class ReductionClassifier(MultiLabelClassifier):
             Labels, 0/1 or -1/+1; `predict` returns the same coding. A 1-D y of classes is also accepted.
         sample_weight : array (n_samples,), default=None
             Weights of the rows for the base learners. A row of weight 0 is ignored.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         self._fit(*check_training_data(self, X, y, sample_weight))
@@ -97,10 +93,14 @@ class ReductionClassifier(MultiLabelClassifier):
 
     @abstractmethod
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
-        """Fit the base learners to labels in {-1, +1}, with positive row weights (None for ones)."""
+        """Fit the base learners, and store them in attributes of the subclass.
+
+        Y (n_rows, n_labels) is in {-1, +1}, or with `takes_missing` in {-1, 0, +1}. The weights
+        (n_rows,) are positive, or None for ones.
+        """
 
     def _make_inputs(self, X: Matrix) -> Inputs:
-        """Return rows in the form of the base learners: kernel values with the training rows, or features."""
+        """Return checked rows for the base learners: features, or kernel values with `X_fit_`."""
         if self._shares_kernel():
             return Inputs(gram(X, self.X_fit_, kernel="rbf", gamma=self._get_width()), pairwise=True)
         return Inputs(X if self.estimator is not None else to_liblinear_rows(X))
@@ -113,7 +113,7 @@ class ReductionClassifier(MultiLabelClassifier):
         return cast(float | None, getattr(self, "gamma_", self.gamma))
 
     def _make_learner(self) -> Learner:
-        """Return a new base learner."""
+        """Return a new base learner, which is not fitted."""
         if self.estimator is not None:
             return clone(self.estimator)
         return make_kernel_svm(self.C, self.tol) if self._shares_kernel() else make_linear_svm(self.C, self.tol)
@@ -135,7 +135,7 @@ class ReductionClassifier(MultiLabelClassifier):
         if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")):
             raise ValueError(
                 f"The estimator parameter of {owner} must be a classifier with fit and predict, or None. "
-                f"Got {self.estimator!r} instead."
+                f"Got {self.estimator!r} instead; pass for example LogisticRegression()."
             )
 
 
@@ -157,7 +157,10 @@ class BinaryBankClassifier(ReductionClassifier):
     def _fit_bank(
         self, inputs: Inputs, problems: Iterable[Problem], n_problems: int, weights: FloatArray | None
     ) -> None:
-        """Fit a learner for each problem, and store the models in the form of their kind."""
+        """Fit a learner for each problem, and store the models in the form of their kind.
+
+        `weights` belong to all rows. The problems may be a generator, which is read once.
+        """
         jobs = (
             delayed(_fit_problem)(self._make_learner(), inputs, rows, relevant, weights) for rows, relevant in problems
         )
@@ -178,7 +181,10 @@ class BinaryBankClassifier(ReductionClassifier):
     def _store_problem(
         self, j: int, n_columns: int, learner: Learner | None, rows: IntArray | None, constant: float
     ) -> Any:
-        """Store the intercept of problem j, and return its learner, its dual variables or its weights."""
+        """Store the intercept of problem j, and return its learner, its dual variables or its weights.
+
+        For a kernel, the result is a pair: dual variables, and the indices of their training rows.
+        """
         self.constant_[j] = self.intercept_[j] = constant
         if self.estimator is not None:
             return learner
@@ -190,7 +196,7 @@ class BinaryBankClassifier(ReductionClassifier):
         return learner.dual_coef_.ravel(), learner.support_ if rows is None else rows[learner.support_]
 
     def _compute_bank_margins(self, inputs: Inputs, problems: slice) -> FloatArray:
-        """Return the scores (n_rows, n_problems) of a slice of the problems."""
+        """Return the scores (n_rows, n_problems) of a slice of the problems: a new dense array."""
         if self.estimator is not None:
             return self._compute_columns(inputs.matrix, problems, compute_margins)
         if self._shares_kernel():
@@ -198,7 +204,7 @@ class BinaryBankClassifier(ReductionClassifier):
         return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
 
     def _compute_bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
-        """Return 1 where the learner of a problem predicts relevant, and 0 elsewhere; if soft, the probability."""
+        """Return 1 for each problem that predicts relevant, else 0: (n_rows, n_problems), or probabilities."""
         if not soft:
             return relevant_labels(self._compute_bank_margins(inputs, problems)).astype(np.float64)
         if self.estimator is not None:
@@ -211,7 +217,11 @@ class BinaryBankClassifier(ReductionClassifier):
     def _compute_columns(
         self, matrix: Matrix, problems: slice, response: Callable[[Learner, Matrix], FloatArray]
     ) -> FloatArray:
-        """Return the response of each learner, or the constant score of a problem without one: (n_rows, n_problems)."""
+        """Return the response of each learner, or the constant score of a problem without one.
+
+        `response` maps a learner and the matrix to (n_rows,). The result has a column for each
+        problem.
+        """
         scores = np.tile(self.intercept_[problems], (matrix.shape[0], 1))
         for j, learner in enumerate(self.estimators_[problems]):
             if learner is not None:
@@ -222,7 +232,10 @@ class BinaryBankClassifier(ReductionClassifier):
 def _fit_problem(
     learner: Learner, inputs: Inputs, rows: IntArray | None, relevant: BoolArray, weights: FloatArray | None
 ) -> FittedProblem:
-    """Fit a learner to a two-class problem; without two classes, return the score +1, -1, or 0 without rows."""
+    """Fit a learner to a two-class problem; without two classes, return the score +1 or -1.
+
+    The score is 0 for a problem without rows. `relevant` and `weights` belong to all training rows.
+    """
     part = relevant if rows is None else relevant[rows]
     n_relevant = np.count_nonzero(part)
     if n_relevant in (0, len(part)):
@@ -307,6 +320,7 @@ class BinaryRelevance(ProbabilityClassifier, BinaryBankClassifier):
         self.n_jobs = n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        """Fit one learner for each label; warn of labels that are missing in all rows."""
         problems = ((None if y.all() else np.flatnonzero(y), y > 0) for y in Y.T)
         self._fit_bank(inputs, problems, Y.shape[1], weights)
         missing = np.flatnonzero(~Y.any(axis=0))
@@ -320,12 +334,14 @@ class BinaryRelevance(ProbabilityClassifier, BinaryBankClassifier):
             warnings.warn(text, stacklevel=users_level())
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the margins, or votes less 1/2 with ``scores="hard"``."""
         inputs = self._make_inputs(X)
         if self.scores == "hard":
             return self._compute_bank_votes(inputs, slice(None)) - 0.5
         return self._compute_bank_margins(inputs, slice(None))
 
     def _probabilities(self, X: Matrix) -> FloatArray:
+        """Return the soft votes of the learners."""
         return self._compute_bank_votes(self._make_inputs(X), slice(None), soft=True)
 
 
@@ -400,6 +416,7 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         self.n_jobs = n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
+        """Fit a learner for each label, and for each pair of labels on the rows that have one of them."""
         relevant = np.asfortranarray(Y > 0)
         n_labels = Y.shape[1]
         self.pairs_ = np.column_stack(np.triu_indices(n_labels, k=1))
@@ -409,13 +426,14 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         self._fit_bank(inputs, self._iterate_problems(relevant), n_labels + len(self.pairs_), weights)
 
     def _iterate_problems(self, relevant: BoolArray) -> Iterator[Problem]:
-        """Yield the problem of each label, and then that of each pair: the rows that have one of its two labels."""
+        """Yield the problem of each label, then of each pair j < k: rows with one of its labels."""
         for k in range(relevant.shape[1]):
             yield None, relevant[:, k]
         for j, k in self.pairs_:
             yield np.flatnonzero(relevant[:, j] != relevant[:, k]), relevant[:, j]
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the votes of each label less those of the virtual label; a tie is positive."""
         inputs = self._make_inputs(X)
         soft = self.votes == "soft"
         n_labels = len(self.intercept_) - len(self.pairs_)

@@ -152,6 +152,7 @@ class _StreamingMethod:
         self.__doc__ = method.__doc__
 
     def __get__(self, model: Any, owner: type) -> Any:
+        """Return the bound method; raise AttributeError with the reason if batches are not possible."""
         if model is None:
             return self._method
         reason = explain_why_not_streamable(model)
@@ -161,30 +162,12 @@ class _StreamingMethod:
 
 
 def available_if_streamable(method: Method) -> Method:
-    """Return a method that exists only for a classifier that can learn in batches.
-
-    Parameters
-    ----------
-    method : function
-
-    Returns
-    -------
-    descriptor of the method
-    """
+    """Return a method that exists only for a classifier that can learn in batches."""
     return cast(Method, _StreamingMethod(method))
 
 
 def explain_why_not_streamable(model: Any) -> str:
-    """Return the reason why a classifier cannot learn in batches; an empty text if it can.
-
-    Parameters
-    ----------
-    model : ConvexClassifier
-
-    Returns
-    -------
-    str
-    """
+    """Return the reason why a ConvexClassifier cannot learn in batches; an empty text if it can."""
     if not model.loss_is_row_wise:
         return "its loss depends on the labels of all rows, and a batch has some of them. Fit all rows, as shards."
     if not form_of(model).is_linear:
@@ -261,9 +244,10 @@ def learn_rows(
 
 
 def _count_empty_rows(model: Any, Y: IntArray, counts: FloatArray) -> None:
-    """Update the share of the rows that have no label.
+    """Update the share of the rows that have no label, and the weight of all rows so far.
 
-    A model file of an earlier version has no `empty_share_`: the share of its rows counts as 0 or 1.
+    `counts` (n_rows,) are the weights of the rows of Y. A model file of an earlier version has no
+    `empty_share_`: the share of its rows counts as 0 or 1.
     """
     before = getattr(model, "weight_seen_", float(model.n_samples_seen_))
     share = getattr(model, "empty_share_", 0.0 if getattr(model, "all_labelled_", False) else 1.0)
@@ -281,10 +265,6 @@ def compute_stream_coefficients(model: Any, name: str) -> FloatArray:
     ----------
     model : ConvexClassifier
     name : {"coef_", "intercept_"}
-
-    Returns
-    -------
-    array
     """
     if not vars(model).get("stream_"):
         raise AttributeError(f"{type(model).__name__!r} object has no attribute {name!r}")

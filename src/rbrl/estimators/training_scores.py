@@ -100,10 +100,6 @@ def count_effective_parameters(design: Design, ridge: float, row_squares: FloatA
         Squared norms of the rows without the column of the intercept, which adds at most one parameter. They
         are used for a design that is not whitened.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> import numpy as np
@@ -119,7 +115,10 @@ def count_effective_parameters(design: Design, ridge: float, row_squares: FloatA
 
 
 def _compute_shares(values: FloatArray, ridge: float | FloatArray) -> FloatArray:
-    """Return values / (values + ridge), where negative values count as 0; 0 for a value of 0."""
+    """Return values / (values + ridge), a new array; negative values count as 0.
+
+    A value of 0 has the share 0, even if the ridge is 0.
+    """
     values = np.maximum(values, 0.0)
     return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
 
@@ -137,10 +136,6 @@ def estimate_kernel_parameters(K: FloatArray, ridge: float, n_samples: float) ->
     n_samples : float
         Number of all rows.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> import numpy as np
@@ -151,7 +146,7 @@ def estimate_kernel_parameters(K: FloatArray, ridge: float, n_samples: float) ->
 
 
 def choose_spectrum_rows(n_samples: int) -> IntArray:
-    """Choose at most `SPECTRUM_ROWS` evenly spaced rows."""
+    """Choose at most `SPECTRUM_ROWS` evenly spaced rows; return their indices in ascending order."""
     return np.unique(np.linspace(0, n_samples - 1, min(n_samples, SPECTRUM_ROWS)).round().astype(np.int64))
 
 
@@ -164,10 +159,6 @@ def estimate_linear_parameters(found: Survey, ridge: float, constant: float) -> 
     ridge : float
     constant : float
         Value in the column of the intercept; 0 means no intercept.
-
-    Returns
-    -------
-    float
     """
     X, Y, _, weights = found.sample
     X = X[choose_spectrum_rows(X.shape[0])].astype(np.float64)

@@ -8,9 +8,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from rbrl._common.categories import describe_refused_words, encode_categories, find_categories
 from rbrl._common.checks import check_row_weights
+from rbrl._common.features import check_features, explain_features, refuse_text
 from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
-from rbrl._common.texts import check_joined_texts, refuse_text
+from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import empty_share
@@ -34,10 +36,6 @@ def can_skip_checks(model: Any, X: Any) -> bool:
     model : classifier
     X : object
         Rows to predict labels for.
-
-    Returns
-    -------
-    bool
     """
     is_sparse = type(X) in (sparse.csr_array, sparse.csr_matrix)
     if not (is_sparse or type(X) is np.ndarray):
@@ -75,9 +73,7 @@ def validate_labelled_rows(model: Any, X: Any, y: Any, reset: bool = True) -> tu
 
 
 def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
-    """Call scikit-learn's `validate_data`, with an error of our own for text among the features.
-
-    The error names the columns that hold text, and the ways to encode them.
+    """Call scikit-learn's `validate_data`, with errors that name the columns, their values and a solution.
 
     Parameters
     ----------
@@ -90,13 +86,23 @@ def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
     -------
     X, a float array or CSR matrix; or X and y
     """
-    if np.ma.isMaskedArray(X):
-        check_no_mask(X=X)
+    if type(X) is not np.ndarray or X.dtype.kind not in "biuf":
+        check_features(X, type(model).__name__)
+        X = _encode_words(model, X, options.get("reset", True))
     try:
         return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
-    except (TypeError, ValueError):
-        refuse_text(X, type(model).__name__)
-        raise
+    except (TypeError, ValueError) as error:
+        refuse_text(X, type(model).__name__, describe_refused_words(X))
+        raise explain_features(model, X, error, *y) from error
+
+
+def _encode_words(model: Any, X: Any, reset: bool) -> Any:
+    """Return rows with columns of 0/1 in place of columns of words; store the words with `reset`."""
+    if reset:
+        vars(model).pop("categories_", None)
+        if categories := find_categories(X):
+            model.categories_ = categories
+    return encode_categories(X, getattr(model, "categories_", {}))
 
 
 def check_training_data(
@@ -161,14 +167,6 @@ def check_training_data(
 def get_columns(model: Any) -> Columns:
     """Return the columns that a model, or a pipeline with a model at its end, was fitted to.
 
-    Parameters
-    ----------
-    model : fitted classifier or pipeline
-
-    Returns
-    -------
-    Columns
-
     Examples
     --------
     >>> from rbrl import BRLClassifier
@@ -188,18 +186,14 @@ def get_columns(model: Any) -> Columns:
         first_label=getattr(model, "first_label_", None),
         ignored=tuple(getattr(model, "ignored_columns_", ())),
         label_words=dict(getattr(model, "label_words_", {})),
+        categories=dict(getattr(model, "categories_", {})),
     )
 
 
 def store_columns(model: Any, columns: Columns) -> None:
-    """Store the columns that a model or a pipeline was fitted to as attributes.
+    """Store the columns that a classifier or a pipeline was fitted to as its attributes.
 
     Feature names that scikit-learn has stored itself stay, if `columns` has none.
-
-    Parameters
-    ----------
-    model : fitted classifier or pipeline
-    columns : Columns
     """
     attributes = {
         "label_names_": None if columns.label_names is None else _as_text(columns.label_names),
@@ -214,13 +208,16 @@ def store_columns(model: Any, columns: Columns) -> None:
             vars(part).pop(name, None)
             if value is not None:
                 setattr(part, name, value)
+        # The words of a data frame were stored by the checks of its rows.
+        if columns.categories:
+            part.categories_ = {name: list(words) for name, words in columns.categories.items()}
     if columns.feature_names is not None:
         first = model[0] if is_pipeline else model
         first.feature_names_in_ = _as_text(columns.feature_names)
 
 
 def _as_text(names: Iterable[object]) -> Any:
-    """Return names as an array of text of one width.
+    """Return names as an array (n_names,) of text of one width.
 
     A model file with one object for each of 50,000 names takes seconds to load.
     """

@@ -219,6 +219,7 @@ class CommandClassifier(ClassifierMixin, Estimator):
         return self._predictions
 
     def _write_split(self, folder: Path, X: Matrix) -> None:
+        """Write the training and test rows into the files that the command reads."""
         for name, rows in (("X_train", self.X_train_), ("X_test", X)):
             if sparse.issparse(rows):
                 sparse.save_npz(folder / f"{name}.npz", sparse.csr_matrix(rows), compressed=False)
@@ -229,6 +230,7 @@ class CommandClassifier(ClassifierMixin, Estimator):
         (folder / "parameters.json").write_text(json.dumps(parameters), encoding="utf-8")
 
     def _read_predictions(self, folder: Path, n_rows: int) -> tuple[FloatArray, IntArray]:
+        """Return the checked scores and labels (n_rows, n_labels) that the command wrote."""
         scores = _read_array(folder / "scores.npy", (n_rows, self.Y_train_.shape[1])).astype(np.float64)
         if not np.isfinite(scores).all():
             raise CommandError(f"the command {self.command!r} wrote scores that are NaN or infinite.")

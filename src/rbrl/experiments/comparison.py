@@ -190,6 +190,7 @@ def select_complete_part(results: Results, metric: Metric) -> CompletePart:
 
 
 def _average_ranks(values: pd.DataFrame, metric: Metric, ties: str = "average") -> pd.Series:
+    """Return the average rank of each method; without data sets, NaN; for a single method, 1."""
     if values.empty or values.shape[1] < 2:
         return pd.Series(1.0 if len(values) else np.nan, index=values.columns, dtype=float)
     return pd.Series(statistics.average_ranks(values, metric.greater_is_better, ties), index=values.columns)
@@ -203,9 +204,8 @@ def find_lowest(ranks: pd.Series) -> list[str]:
 def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     """Return average ranks, metrics x methods, with the mean over metrics as the row "Overall".
 
-    Tied methods get the mean of their ranks, or the smallest, as in the paper's Table 4, if `ties`
-    is "minimum". If some method has no probabilities, the mean leaves out the metrics of
-    probabilities.
+    Tied methods get the mean of their ranks, or the smallest if `ties` is "minimum", as in Table 4.
+    If some method has no probabilities, the mean leaves out the metrics of probabilities.
 
     Examples
     --------
@@ -277,10 +277,9 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
     if comparison.test is None:
         return Verdict(metric, "untested", _describe_one_dataset(comparison, results), ONE_DATASET_NOTE)
     if not comparison.tested:
-        reason = f"{n_datasets} data sets are too few to test {len(comparison.ranks)} methods"
-        return Verdict(
-            metric, "untested", f"{_describe_lead(comparison)}.", f"{reason}: no result could be significant."
-        )
+        reason = f"{n_datasets} data sets are too few to test {len(comparison.ranks)} methods: "
+        reason += "no result could be significant."
+        return Verdict(metric, "untested", f"{_describe_lead(comparison)}.", reason)
     level = "significant" if comparison.beaten(comparison.best[0]) else "chance"
     return Verdict(metric, level, _describe_test(comparison), " ".join(_explain_test(comparison, comparison.test)))
 
@@ -304,6 +303,7 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 
 
 def _describe_no_lead(tested: Sequence[Comparison]) -> str:
+    """Return the sentence for tested metrics of which none has a significant leader."""
     differ = [_title_in_sentence(comparison.metric) for comparison in tested if comparison.significant]
     if not differ:
         return "No lead is larger than chance could explain."
@@ -312,7 +312,7 @@ def _describe_no_lead(tested: Sequence[Comparison]) -> str:
 
 
 def _describe_leads(leads: dict[str, list[str]], n_metrics: int) -> str:
-    """Return a sentence on the metrics that each method leads; the method with the most metrics comes first."""
+    """Return a sentence on the metrics of each leader, most metrics first; there is a leader."""
     (leader, metrics), *more = sorted(leads.items(), key=lambda item: -len(item[1]))
     verb = "rank" if " and " in leader else "ranks"
     where = _join_metrics(metrics, n_metrics)
@@ -356,6 +356,7 @@ def _describe_one_dataset(comparison: Comparison, results: Results) -> str:
 
 
 def _describe_lead(comparison: Comparison) -> str:
+    """Return the best methods with their rank, as a sentence without its point."""
     best = comparison.best
     verb = "ranks" if len(best) == 1 else "rank"
     rank = comparison.ranks.min()
@@ -363,6 +364,7 @@ def _describe_lead(comparison: Comparison) -> str:
 
 
 def _describe_test(comparison: Comparison) -> str:
+    """Return the sentence of a verdict on a metric that was tested."""
     lead = _describe_lead(comparison)
     if not comparison.significant:
         return f"{lead}, but the methods do not differ significantly."

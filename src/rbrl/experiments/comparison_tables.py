@@ -81,6 +81,7 @@ def metric_cells(results: Results, metric: Metric, dataset: str, has_stars: bool
 
 
 def _incomplete_note(results: Results) -> str:
+    """Return the explanation of the star, or an empty text if no mean has one."""
     few = results.summary.n.between(0, results.n_splits, inclusive="neither").any()
     return f"* mean over fewer than {results.n_splits} splits: the others failed or are still to come." if few else ""
 
@@ -110,6 +111,7 @@ def ranks_table(results: Results, ties: str = "average") -> Table:
 
 
 def _rank_notes(results: Results) -> Iterator[str]:
+    """Yield sentences on data sets and methods that ranks leave out."""
     parts = [select_complete_part(results, metric) for metric in results.metrics]
     left_out = sorted({name for part in parts for name in part.left_out})
     no_probabilities = {name for metric in results.metrics for name in results.methods_without_probabilities(metric)}
@@ -254,6 +256,7 @@ def _friedman_record(comparison: Comparison) -> dict[str, Any]:
 
 
 def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:
+    """Return the cells of one metric; dashes where there is no test."""
     test = comparison.test
     title = word(heading(comparison.metric))
     if test is None:
@@ -287,6 +290,7 @@ def _friedman_notes(comparisons: list[Comparison]) -> Iterator[str]:
 
 
 def _titles(comparisons: list[Comparison]) -> str:
+    """Return the titles of the metrics, separated by commas."""
     return ", ".join(comparison.metric.title for comparison in comparisons)
 
 
@@ -312,6 +316,7 @@ def pairs_table(results: Results) -> Table:
 
 
 def _pair_row(metric: Metric, pair: Any) -> tuple[Cell, ...]:
+    """Return the cells of one pair of methods, a row of `Comparison.pairs`."""
     effects = ((pair.median_difference, TABLE_DECIMALS + 1), (pair.rank_biserial, 2))
     return (
         *(word(heading(metric)), word(pair.method), word(pair.against), number(pair.ranks_apart, 2)),
@@ -322,6 +327,7 @@ def _pair_row(metric: Metric, pair: Any) -> tuple[Cell, ...]:
 
 
 def _pairs_notes(comparisons: list[Comparison]) -> Iterator[str]:
+    """Yield sentences that explain the effect sizes and the test of pairs."""
     tested = [comparison for comparison in comparisons if comparison.test]
     if not tested:
         return
@@ -345,10 +351,6 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None) -> dic
         Results of a run.
     ablation : pair of str, optional
         Methods of the ablation table, Table 6. By default BRL and RBRL, if the run has both.
-
-    Returns
-    -------
-    dict of str to Table
 
     Examples
     --------

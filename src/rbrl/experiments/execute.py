@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import defaultdict
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rbrl._common.checks import users_level
 from rbrl._common.progress import Display, Lines, Live, bar, display_for, duration
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
@@ -79,7 +81,7 @@ class Session:
                 self.elsewhere = []
 
     def _wait_for_runs(self) -> list[Future[Outcome]]:
-        """Return the runs that have ended; cancel and return those that can never end."""
+        """Wait, and return the runs that have ended; cancel and return those that can never end."""
         while not (done := wait(self.running, DATA_CHECK_SECONDS, FIRST_COMPLETED).done):
             done = {future for future in self.running if self.backend.is_data_lost(future)}
             for future in done:
@@ -89,7 +91,7 @@ class Session:
         return list(done)
 
     def _start_runs(self) -> None:
-        """Start runs until every worker has one."""
+        """Start runs until every worker has one, or a lost run alone; drop data that is not needed."""
         if self.alone and not self.running:
             self._start(self.alone.pop())
         if self.alone or any(run.key in self.lost for run in self.running.values()):
@@ -106,7 +108,7 @@ class Session:
         self.loader.drop({run.dataset for run in needed})
 
     def _claim(self, run: Run) -> None:
-        """Start a run, unless another process does it or has done it."""
+        """Start a run, or put it among those of other processes, or among the settled ones."""
         state = self.store.claim(run.key, self.since[run.key])
         if state == "ours":
             self._start(run)
@@ -141,7 +143,7 @@ class Session:
         return known
 
     def _end_run(self, run: Run, future: Future[Outcome]) -> None:
-        """Save the outcome of a run, or try it again alone if its worker was lost."""
+        """Save the outcome of a run, or try it again alone, once, if its worker was lost."""
         try:  # the error is returned; an interrupt that is raised here comes from the user
             error = future.exception()
         except CancelledError as cancelled:
@@ -163,6 +165,8 @@ class Session:
     def _save(self, run: Run, outcome: Outcome) -> None:
         """Write an outcome to the store, and report it to the progress."""
         self.store.save(run, outcome)
+        for category, text in outcome.warnings:
+            warnings.warn(text, category, stacklevel=users_level())
         for error in (other.error for other in outcome.others if other.error):
             self.progress.noted(f"{run.title}: the evaluation with another decision rule failed: {error}")
         self.settled.add(run.key)
@@ -319,6 +323,7 @@ class ShownProgress(Progress):
         self.display.close()
 
     def _count(self, run: Run, text: str) -> None:
+        """Count a run, and write its line with a text about its outcome."""
         self._n_done += 1
         self._n_new += 1
         self._dataset = run.dataset
@@ -327,14 +332,14 @@ class ShownProgress(Progress):
         self.display.line(f"[{self._n_done}/{self._n_runs}{self._time_left(', ')}] {run.title}: {text}")
 
     def _time_left(self, prefix: str) -> str:
-        """Return the time left at the present pace, after a prefix; empty if unknown or if no run is left."""
+        """Return the time left at the present pace, after a prefix; empty if unknown or at the end."""
         n_left = self._n_runs - self._n_done
         if self._n_new == 0 or n_left <= 0:
             return ""
         return f"{prefix}{duration((time.monotonic() - self._start) / self._n_new * n_left)} left"
 
     def _view(self) -> Group:
-        """Return what the live display shows: the table of the data set, the progress, and up to four running runs."""
+        """Return the live display: the table of the data set, the progress, and up to four runs."""
         from rich.console import Group
         from rich.text import Text
 
@@ -344,6 +349,7 @@ class ShownProgress(Progress):
         return Group(*([self._table()] if self._dataset else []), head, running)
 
     def _table(self) -> Table:
+        """Return the means so far of every method on the data set of the last run."""
         from rich.table import Table
 
         table = Table(title=f"{self._dataset}, means so far", title_justify="left")

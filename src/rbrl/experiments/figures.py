@@ -30,7 +30,7 @@ except ImportError as error:
     raise explain_import_error(error, "report", "Drawing figures") from error
 
 __all__ = [
-    "draw_average_ranks", "draw_critical_difference", "draw_trade_off", "save_figure", "use_style",
+    "draw_average_ranks", "draw_critical_difference", "draw_trade_off", "plain_powers", "save_figure", "use_style",
 ]  # fmt: skip
 
 # Colour of text.
@@ -305,10 +305,12 @@ class _Scale:
         self.right = width - margin
 
     def __call__(self, rank: float) -> float:
+        """Return the horizontal position of a rank, in inches from the left."""
         return self.left + (rank - 1) / max(self.k - 1, 1) * (self.right - self.left)
 
 
 def _draw_axis(axes: Axes, scale: _Scale) -> None:
+    """Draw the axis of ranks, with at most about ten numbers."""
     axes.plot([scale(1), scale(scale.k)], [AXIS_DEPTH, AXIS_DEPTH], color=INK, lw=1.1)
     step = max(1, round(scale.k / 10))
     for rank in range(1, scale.k + 1):
@@ -329,7 +331,10 @@ def _draw_distance(axes: Axes, scale: _Scale, distance: float) -> None:
 
 
 def _draw_name(axes: Axes, scale: _Scale, name: str, rank: float, y: float, on_left: bool, weight: str) -> None:
-    """Draw a name with its rank at the side, and a line to its place on the axis."""
+    """Draw a name with its rank at the side, and a line to its place on the axis.
+
+    `y` is the height of the name, in inches from above. `weight` is the weight of the font.
+    """
     x = scale(rank)
     edge = scale.left - 0.06 if on_left else scale.right + 0.06
     axes.plot([x, x, edge], [AXIS_DEPTH, y, y], color=MUTED, lw=0.7)
@@ -339,9 +344,9 @@ def _draw_name(axes: Axes, scale: _Scale, name: str, rank: float, y: float, on_l
 
 
 def _bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:
-    """Return each bar with the lowest level at which it overlaps no earlier bar.
+    """Return each bar (low, high) with the lowest level at which it overlaps no earlier bar.
 
-    The bars must be in the order of their left ends.
+    The bars must be in the order of their left ends. `gap` is the least distance of two bars.
 
     Examples
     --------
@@ -410,7 +415,10 @@ NAME_SIDES = ((0, 1), (1, 0), (-1, 0), (0, -1))
 
 
 def _name_points(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
-    """Write each name on the first side of its point where it covers no point and no other name."""
+    """Write each name on the first side of its point where it covers no point and no other name.
+
+    A name without a free side stands above. The layout is fixed by this call.
+    """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     points = axes.transData.transform(frame[["seconds", "rank"]].to_numpy()) * 72 / figure.dpi

@@ -49,10 +49,6 @@ def draw_cooccurrence(
     title : str
         Title of the figure.
 
-    Returns
-    -------
-    Figure
-
     Examples
     --------
     >>> from rbrl.experiments.label_figures import draw_cooccurrence
@@ -86,10 +82,6 @@ def draw_singular_values(weights: ArrayLike, title: str = "Singular values of th
     title : str
         Title of the figure.
 
-    Returns
-    -------
-    Figure
-
     Examples
     --------
     >>> from rbrl.experiments.label_figures import draw_singular_values
@@ -119,10 +111,6 @@ def draw_label_quality(
         Names of the labels.
     measure : str
         Name of the measure of quality.
-
-    Returns
-    -------
-    Figure
 
     Examples
     --------

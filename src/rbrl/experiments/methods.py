@@ -23,6 +23,7 @@ from rbrl._common.bases import BaseEstimator, ClassifierMixin, Estimator
 from rbrl._common.checks import hint
 from rbrl._common.typing import Array, Matrix
 from rbrl.decision import non_empty as best_where_empty
+from rbrl.estimators.base_learners import learns_one_label
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.command import CommandClassifier, split_command
 from rbrl.experiments.plan import Plan
@@ -101,10 +102,6 @@ def find_class(use: str, folder: str | Path) -> type[Classifier]:
     folder : path
         Folder where relative file paths start.
 
-    Returns
-    -------
-    type
-
     Examples
     --------
     >>> find_class("brl", ".").__name__, find_class("sklearn.svm:SVC", ".").__name__
@@ -160,12 +157,29 @@ def check_method(plan: Plan, method: MethodSpec) -> None:
             if isinstance(value, dict):
                 with _as_plan_error(f"{where}: {value['use']!r} cannot be made with these params"):
                     _build_value(value, plan.folder)
+        if cls.__module__.startswith("sklearn."):
+            _refuse_single_label(where, method.use, params, plan.folder)
         if grids:
             _check_criterion(plan, method, where, params)
 
 
+def _refuse_single_label(where: str, use: str, params: dict[str, Any], folder: str | Path) -> None:
+    """Refuse a classifier of scikit-learn that learns one label."""
+    with _as_plan_error(f"{where}: {use!r} cannot be made with these params"):
+        estimator = build(use, params, folder)
+        one_label = learns_one_label(estimator)
+    if one_label:
+        raise PlanError(
+            f"{where}.use must name a multi-label classifier. Got {use!r}, which learns one label; write use = 'br', which "
+            f"is BinaryRelevance, with params.estimator = {{use = {use!r}}}."
+        )
+
+
 def _check_criterion(plan: Plan, method: MethodSpec, where: str, params: dict[str, Any]) -> None:
-    """Refuse a criterion that needs probabilities if the method has none."""
+    """Refuse a criterion that needs probabilities if the method has none.
+
+    `where` is the place of the method in the plan; `params` are its parameters on one data set.
+    """
     criterion = plan.tuning.criterion
     names = [name for name in ([criterion] if isinstance(criterion, str) else criterion) if name != "mean_rank"]
     needed = [name for name in names if get_metric(name).needs == "probabilities"]
@@ -199,7 +213,10 @@ def check_missing_labels(plan: Plan, data: DataSpec, Y: Array) -> None:
 
 
 def _check_rules(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
-    """Refuse parameters that cannot change after a fit, and classes that do not say which can."""
+    """Refuse parameters that cannot change after a fit, and classes that do not say which can.
+
+    `names` are the parameters of the rules, and `where` is their place in the plan.
+    """
     known = getattr(cls, "decision_parameters", None)
     if known is None:
         problem = "does not say which parameters may change after a fit; it has no decision_parameters."
@@ -306,10 +323,6 @@ def build(
     seed : int, optional
         Value of the parameter random_state, if there is one that `params` does not set.
 
-    Returns
-    -------
-    classifier
-
     Examples
     --------
     >>> build("rakel", {"estimator": {"use": "br", "params": {"C": 2.0}}}, ".", seed=3)
@@ -342,6 +355,7 @@ def _build_value(value: Any, folder: str | Path) -> Any:
 
 
 def _find_file(place: str, folder: str | Path) -> Path:
+    """Return the full path of a file, whose place is relative to the folder; raise PlanError if there is none."""
     path = Path(folder, place).resolve()
     if not path.is_file():
         raise PlanError(f"the file {place!r} does not exist; its full path would be {str(path)!r}.")

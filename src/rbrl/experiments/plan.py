@@ -88,7 +88,7 @@ class Tuning:
 
 
 def _read_metrics(where: str, names: Any) -> tuple[str, ...]:
-    """Return the full names of metrics, which may be given as abbreviations; refuse unknown and repeated ones."""
+    """Return the full names of metrics or abbreviations; refuse unknown and repeated ones."""
     for name in check_list(where, names):
         try:
             get_metric(name)
@@ -98,6 +98,7 @@ def _read_metrics(where: str, names: Any) -> tuple[str, ...]:
 
 
 def _read_datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
+    """Return the data sets of a list of entries; refuse two with the same name."""
     datasets = tuple(DataSpec.parse(entry, f"{where}[{i}]") for i, entry in enumerate(check_list(where, entries)))
     _check_distinct(where, [data.name for data in datasets])
     return datasets
@@ -343,7 +344,7 @@ def _select_specs(what: str, specs: Iterable[Spec], names: Collection[str] | Non
 
 
 def _merge_with_base(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Merge a plan into the plan that it extends, if there is one."""
+    """Merge a plan in `folder` into the plan that it extends; `seen` has the plans that led to it."""
     if "extends" not in table:
         return table
     name = table["extends"]
@@ -360,14 +361,14 @@ def _merge_with_base(table: dict[str, Any], folder: Path, seen: tuple[Path, ...]
 
 
 def _merge_tables(base: Any, change: Any) -> Any:
-    """Return `base` with the values of `change`; a value that is not a table replaces the other one."""
+    """Return a new table: `base` with the values of `change`; inner tables are merged, too."""
     if not (isinstance(base, dict) and isinstance(change, dict)):
         return change
     return base | {key: _merge_tables(base.get(key), value) for key, value in change.items()}
 
 
 def _toml_sections(table: dict[str, Any], prefix: str = "") -> str:
-    """Return the TOML text of a table: plain values first, then a section for each table in it."""
+    """Return the TOML of a table, with plain values first; `prefix` is its name with a point, or ""."""
     sections = {key: value for key, value in table.items() if isinstance(value, dict)}
     text = "".join(f"{_toml_key(key)} = {_toml_value(table[key])}\n" for key in table if key not in sections)
     for key, value in sections.items():
@@ -378,6 +379,7 @@ def _toml_sections(table: dict[str, Any], prefix: str = "") -> str:
 
 
 def _toml_key(key: str) -> str:
+    """Return a key as TOML writes it, in quotes if it needs them."""
     return key if BARE_KEY.fullmatch(key) else _toml_value(key)
 
 

@@ -73,7 +73,7 @@ def ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> 
 
 
 def rank_numbers(numbers: FloatArray, ties: str = "average") -> FloatArray:
-    """Return the ranks of numbers, 1 for the smallest; see `ranks` for `ties`."""
+    """Return the ranks (n,) of numbers (n,), 1 for the smallest; see `ranks` for `ties`."""
     ordered = np.sort(numbers)
     n_smaller = np.searchsorted(ordered, numbers, side="left")
     n_not_larger = np.searchsorted(ordered, numbers, side="right")
@@ -248,7 +248,10 @@ def friedman(values: ArrayLike, greater_is_better: bool, alpha: float = 0.05) ->
 
 
 def _iman_davenport(total: int | None, n_datasets: int, n_methods: int) -> float:
-    """Return F_F from the sum of the squared, doubled and centred rank sums; NaN without a sum."""
+    """Return F_F from the sum of the squared, doubled and centred rank sums; NaN for None.
+
+    It is infinite if all data sets have the same ranks.
+    """
     if total is None:
         return float("nan")
     rest = n_datasets**2 * n_methods * (n_methods**2 - 1) - 3 * total
@@ -283,7 +286,10 @@ class _NullDistribution(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _null_distribution(rows: tuple[DoubledRanks, ...]) -> _NullDistribution | None:
-    """Return the distribution for the sorted doubled ranks of each data set, or None to use F."""
+    """Return the distribution for the sorted doubled ranks of each data set, or None to use F.
+
+    The arguments are tuples in sorted order, so that equal problems share a result.
+    """
     exact = _count_orders(rows)
     if exact is None and len(rows) >= MIN_DATASETS_FOR_F:
         return None
@@ -331,7 +337,7 @@ def _number_of_orders(row: DoubledRanks) -> int:
 
 @lru_cache(maxsize=8)
 def _orders(row: DoubledRanks) -> IntArray:
-    """Return the different orders of numbers, one per row."""
+    """Return the different orders of numbers, one per row; the array is kept and must not be changed."""
     known: dict[DoubledRanks, IntArray] = {(): np.zeros((1, 0), dtype=np.int32)}
     for n in range(1, len(row) + 1):
         for part in sorted(set(combinations(row, n))):

@@ -83,7 +83,7 @@ class Results:
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
     reliability: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=RELIABILITY_COLUMNS))
     as_printed: bool = True
-    # Wide tables by (metric, column), kept because pages and tests use each of them many times.
+    # Wide tables by (metric or "every metric", column), kept because pages and tests use each of them many times.
     _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -176,8 +176,11 @@ class Results:
         means = self.means(metric)
         if not self.as_printed:
             return means
-        lines = {name: as_shown(line, self.decimals(metric, name)) for name, line in means.iterrows()}
-        return pd.DataFrame(lines, index=means.columns).T.rename_axis(means.index.name)
+        key = get_metric(metric).name, "as printed"
+        if key not in self._tables:
+            lines = {name: as_shown(line, self.decimals(metric, name)) for name, line in means.iterrows()}
+            self._tables[key] = pd.DataFrame(lines, index=means.columns).T.rename_axis(means.index.name)
+        return self._tables[key]
 
     def methods_without_probabilities(self, metric: str | Metric) -> tuple[str, ...]:
         """Return the methods that have labels or scores, but no value of this metric of probabilities.
@@ -192,6 +195,7 @@ class Results:
         return tuple(name for name in without if any(other[name].notna().any() for other in others))
 
     def _wide(self, metric: str | Metric, column: str) -> pd.DataFrame:
+        """Return one column of the summary, data sets x methods; it is kept: do not change it."""
         key = get_metric(metric).name, column
         if key not in self._tables:
             rows = self.summary[self.summary.metric == key[0]]
@@ -223,9 +227,12 @@ class Results:
         """
         if column not in self.runs:
             return pd.DataFrame(index=list(self.datasets), columns=list(self.methods), dtype=float)
-        good = self.runs[self.runs.status == "ok"].astype({column: float})
-        wide = good.pivot_table(index="dataset", columns="method", values=column, aggfunc="mean")
-        return wide.reindex(index=list(self.datasets), columns=list(self.methods))
+        key = "every metric", column
+        if key not in self._tables:
+            good = self.runs[self.runs.status == "ok"].astype({column: float})
+            wide = good.pivot_table(index="dataset", columns="method", values=column, aggfunc="mean")
+            self._tables[key] = wide.reindex(index=list(self.datasets), columns=list(self.methods))
+        return self._tables[key]
 
     def training_seconds(self) -> pd.Series:
         """Return the training time of each method: the geometric mean over the data sets whose time is known."""
@@ -258,4 +265,5 @@ def _distinct(values: pd.Series) -> tuple[str, ...]:
 
 
 def _metrics(names: pd.Series) -> tuple[Metric, ...]:
+    """Return the metrics with these names, each once, in order of their first occurrence."""
     return tuple(dict.fromkeys(get_metric(name) for name in dict.fromkeys(names.dropna())))

@@ -148,6 +148,8 @@ class Outcome:
         Description of the machine.
     reliability : ReliabilityBins or None
         Bins of the probabilities of all labels, if a metric needs probabilities.
+    warnings : list of (class, str)
+        Different warnings of the run. The process that called `execute` gives them.
     """
 
     status: str = "failed"
@@ -167,6 +169,7 @@ class Outcome:
     others: list[Outcome] = field(default_factory=list)
     machine: str = ""
     reliability: ReliabilityBins | None = None
+    warnings: list[tuple[type[Warning], str]] = field(default_factory=list)
 
     def fail(self, error: BaseException, again: bool = False) -> Outcome:
         """Turn this outcome into that of an error, and return it."""
@@ -285,7 +288,11 @@ def expand(plan: Plan, loader: DatasetLoader) -> list[Run]:
 def _make_run(
     plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: str, first: str | None = None
 ) -> Run:
-    """Return a run; `content` is the fingerprint of the data, `first` the key of the run that tunes for it."""
+    """Return a run; `content` is the fingerprint of the data.
+
+    `first` is the key of the run that tunes for it; None means that it tunes for itself. Its
+    identity decides which results of a store can be reused: change it only if results change.
+    """
     from rbrl.experiments.methods import hash_code, resolve_params
 
     params, grids = method.on(data)
@@ -325,7 +332,11 @@ def _make_run(
 
 
 def _hash(identity: dict[str, Any]) -> str:
-    """Return a short hash of a dict of plain values."""
+    """Return a short hash of a dict of plain values; the order of its keys does not matter.
+
+    Stores contain these hashes, so that a change would make their runs useless.
+    """
+    # 96 bits: two runs of any store have different hashes.
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
 
 

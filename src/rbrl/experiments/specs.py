@@ -191,7 +191,7 @@ def _check_value(where: str, value: Any) -> None:
 
 
 def _read_grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
-    """Return the grids of one table or of a list of tables, without empty ones."""
+    """Return the grids of one table or of a list of tables, as copies without empty ones."""
     several = [grids] if isinstance(grids, dict) or grids == [] else check_list(where, grids)
     return [_read_grid(where, grid) for grid in several if grid not in ({}, [])]
 
@@ -214,7 +214,10 @@ def _read_rules(where: str, rules: Any) -> list[dict[str, Any]]:
 
 
 def _read_layers(where: str, entries: Any, names: Collection[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return the tables for some data sets only, by data set or model; `names` are the allowed keys."""
+    """Return the tables for some data sets only, by data set or model.
+
+    `names` are the allowed keys; without names, every key is allowed.
+    """
     table = check_table(where, entries)
     for key in table if names else ():
         check_one_of(f"a key of {where}", key, names)
@@ -310,5 +313,8 @@ class MethodSpec(Spec):
         return own[-1] if own else self.tune_on or default
 
     def _layers(self, data: DataSpec) -> list[dict[str, Any]]:
-        """Return the tables for this data set only; the last one takes precedence."""
+        """Return the tables for this data set only; the last one takes precedence.
+
+        They are the plan's own dicts, perhaps empty, and must not be changed.
+        """
         return [self.by_model.get(data.model or "", {}), self.by_dataset.get(data.name, {})]

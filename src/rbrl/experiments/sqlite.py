@@ -168,11 +168,13 @@ class Database:
                 self._connection = None
 
     def _open_once(self) -> sqlite3.Connection:
+        """Return the connection, which is opened at its first use. The lock must be held."""
         if self._connection is None:
             self._connection = self._open()
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
+        """Return a new connection to a prepared file; read-only if it must not be written."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return self._connect()
@@ -195,6 +197,7 @@ class Database:
             return self._connect("?mode=ro&immutable=1")
 
     def _connect(self, mode: str = "") -> sqlite3.Connection:
+        """Return a new connection; `mode` is the query of its address, empty for reading and writing."""
         address = f"{self.path.absolute().as_uri()}{mode}"
         options: dict[str, Any] = {"timeout": LOCK_TIMEOUT, "isolation_level": None, "check_same_thread": False}
         connection = sqlite3.connect(address, uri=True, detect_types=sqlite3.PARSE_COLNAMES, **options)
@@ -223,6 +226,7 @@ class Database:
             connection.execute("COMMIT")
 
     def _version(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the format, 0 for a new file; raise StoreError for an unknown one."""
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, PREVIOUS_FORMAT_VERSION, FORMAT_VERSION):
             known = f"{PREVIOUS_FORMAT_VERSION} and {FORMAT_VERSION}"

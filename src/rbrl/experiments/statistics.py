@@ -3,6 +3,7 @@
 A table of values has one row for each data set and one column for each method.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ def range_sf(q: ArrayLike, n_variables: int) -> FloatArray:
     return np.clip(1 - n_variables * VARIABLE_STEP * (within ** (n_variables - 1) @ NORMAL_DENSITY), 0.0, 1.0)
 
 
+@cache
 def range_isf(p: float, n_variables: int) -> float:
     """Return the value that the range of standard normal variables exceeds with probability p."""
     if not 0 < p < 1:
@@ -101,7 +103,7 @@ def _standard_error(n_methods: int, n_datasets: int) -> float:
 
 
 def nemenyi_p_values(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """P-values of all pairs of methods under the Nemenyi test; 1 on the diagonal."""
+    """P-values (n_methods, n_methods) of all pairs under the Nemenyi test; 1 on the diagonal."""
     z = _rank_differences(values, greater_is_better)
     upper = np.triu_indices(len(z), k=1)
     p_values = np.eye(len(z))
@@ -119,7 +121,7 @@ def bonferroni_dunn_p_values(values: ArrayLike, greater_is_better: bool, control
 
 
 def _rank_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """Return the difference of the average ranks of each pair of methods, in standard errors."""
+    """Return the distance of the average ranks of each pair in standard errors: a symmetric array."""
     n_datasets, n_methods = check_values(values).shape
     means = average_ranks(values, greater_is_better)
     return np.abs(means[:, None] - means) / _standard_error(n_methods, n_datasets)
@@ -167,10 +169,7 @@ def wilcoxon_holm(values: ArrayLike, control: int | None = None) -> FloatArray:
 
 
 def smallest_wilcoxon_p(n_datasets: int, n_methods: int = 2) -> float:
-    """Return the smallest p-value of Wilcoxon's test after Holm's correction for all pairs of methods.
-
-    It belongs to a method that is better than the other on every data set.
-    """
+    """Return the smallest p-value of Wilcoxon's test after Holm's correction: better everywhere."""
     return min(1.0, n_methods * (n_methods - 1) / 2 * 2.0 ** (1 - n_datasets))
 
 
@@ -209,13 +208,13 @@ def rank_biserial(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 
 
 def median_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
-    """Return the median difference of each pair of methods, positive if the first is better."""
+    """Return median differences (n_methods, n_methods), positive if the row's method is better."""
     table = oriented_values(values, greater_is_better)
     return np.median(table[:, :, None] - table[:, None], axis=0)
 
 
 def _nonzero_differences(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the differences other than 0, rounded: 0.3 - 0.2 and 0.2 - 0.1 are equal."""
+    """Return the differences other than 0, relative to the largest value, without rounding errors."""
     size = np.max(np.abs([first, second])) or 1.0
     scaled = np.round((first - second) / size, 12)
     return scaled[scaled != 0]
@@ -227,7 +226,7 @@ def _doubled_ranks(differences: FloatArray) -> IntArray:
 
 
 def _wilcoxon_p(differences: FloatArray) -> float:
-    """Return the two-sided p-value of Wilcoxon's test; 1 without differences."""
+    """Return the two-sided p-value of Wilcoxon's test for differences other than 0; 1 without any."""
     if not len(differences):
         return 1.0
     if len(differences) > MAX_EXACT_DIFFERENCES:
@@ -242,7 +241,7 @@ def _wilcoxon_p(differences: FloatArray) -> float:
 
 
 def holm(p_values: ArrayLike) -> FloatArray:
-    r"""Return p-values corrected by Holm's step-down procedure, in the same order.
+    r"""Return p-values corrected by Holm's step-down procedure: a new array in the same order.
 
     The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1) p_{(j)})`.
     """
@@ -256,9 +255,10 @@ def holm(p_values: ArrayLike) -> FloatArray:
 def groups(average_ranks: ArrayLike, different: ArrayLike) -> list[tuple[int, ...]]:
     """Return the largest groups of methods with neighbouring ranks in which no two methods differ.
 
-    `different` says for each pair of methods whether they differ significantly. A group has at
-    least two methods, the best first, and lies in no other group. Groups are the bars of a
-    critical-difference diagram.
+    `different` (n_methods, n_methods) says for each pair of methods whether they differ
+    significantly; it is symmetric, in the order of `average_ranks`. A group holds the positions of
+    at least two methods in that order, the best first, and lies in no other group. Groups are the
+    bars of a critical-difference diagram.
     """
     order = np.argsort(average_ranks, kind="stable")
     differ = np.asarray(different, dtype=bool)[np.ix_(order, order)]
@@ -379,7 +379,9 @@ def bayesian_signed_rank(
 def _test_pair(differences: FloatArray, weights: FloatArray, rope: float, scale: float) -> tuple[float, float, float]:
     """Return the shares of draws in which the first method is better, equivalent and worse.
 
-    A draw in which two answers are equally likely is shared between them.
+    `differences` (n_datasets,) are positive if the first is better, `weights` (n_draws, n_datasets
+    + 1) are the draws, and `scale` is the size of rounding errors. A draw in which two answers are
+    equally likely is shared between them.
     """
     extended = np.concatenate([[0.0], differences])  # the 0 is the pseudo-observation of the prior
     sums = extended[:, None] + extended

@@ -235,7 +235,10 @@ class Store:
         return list(first.values())
 
     def _select(self, query: str, keys: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Return the lines of a query for each (place, key), each line after its place."""
+        """Return the lines of a query for each (place, key), each line after its place.
+
+        The query has one parameter, the key.
+        """
         with self._database.reading() as cursor:
             return [(place, *line) for place, key, *_ in keys for line in cursor.execute(query, (key,)).fetchall()]
 

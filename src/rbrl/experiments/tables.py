@@ -296,6 +296,7 @@ def to_html(table: Table) -> str:
 
 
 def _html_cells(table: Table, row: Sequence[Cell]) -> Iterator[str]:
+    """Yield the cells of a row as HTML, the keys as row headers."""
     for j, cell in enumerate(row):
         text = html.escape(cell.text)
         if j < table.n_keys:

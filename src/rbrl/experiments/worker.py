@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from threading import Thread
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -37,6 +40,12 @@ Grid: TypeAlias = dict[str, list[Any]]
 
 # Names of Dask's errors for a lost worker; the classes exist only if Dask is installed.
 DASK_WORKER_ERRORS = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
+# Seconds between two checks of a worker that its parent still runs. A check takes microseconds, and a
+# worker should not outlive its parent noticeably.
+PARENT_CHECK_SECONDS = 1.0
+
+# Parents whose end a thread of this process waits for.
+_watched_parents: set[int] = set()
 
 
 def work(
@@ -62,8 +71,9 @@ def work(
         KeyboardInterrupt is raised, because the user may have stopped the comparison.
     """
     outcome = Outcome(machine=machine())
+    caught: list[warnings.WarningMessage] = []
     try:
-        with one_thread(), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings(record=True) as caught:
             # The gap of a fit has its own column; a warning for each fit would hide the progress.
             warnings.simplefilter("ignore", ConvergenceWarning)
             _work(outcome, run, X, Y, known, [OtherRule(*other) for other in zip(run.others, others)])
@@ -71,7 +81,38 @@ def work(
         raise
     except BaseException as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
         outcome.fail(error)
+    outcome.warnings = _list_warnings(caught)
     return outcome
+
+
+def _list_warnings(caught: Iterable[warnings.WarningMessage]) -> list[tuple[type[Warning], str]]:
+    """Return each different warning once, as a class that every process can import, and its text."""
+    found: dict[tuple[type[Warning], str], None] = {}
+    for one in caught:
+        homes = ((base, base.__module__.partition(".")[0]) for base in one.category.__mro__)
+        category = next(base for base, home in homes if home in ("rbrl", "sklearn", "builtins"))
+        found[category, str(one.message)] = None
+    return list(found)
+
+
+def work_for_parent(parent: int, *arguments: Any) -> Outcome:
+    """Call `work_in_process` in a child of the process `parent`; the child ends if the parent is killed."""
+    if parent not in _watched_parents:
+        _watched_parents.add(parent)
+        Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    return work_in_process(*arguments)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Wait until the process `parent` has ended, and end this process, too; a killed parent cannot do so itself."""
+    if sys.platform == "win32":
+        # Only there does joblib give a child the handle of its parent.
+        if (process := multiprocessing.parent_process()) is not None:
+            process.join()
+    else:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK_SECONDS)
+    os._exit(1)
 
 
 def work_in_process(*arguments: Any) -> Outcome:
@@ -93,7 +134,10 @@ def _build_estimator(run: Run, seed: int | None = None) -> Classifier:
 def _work(
     outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[FoldResult], others: list[OtherRule]
 ) -> None:
-    """Do a run and fill in its outcome; after an error, the outcome keeps the tuning that is complete."""
+    """Do a run and fill in its outcome; after an error, the outcome keeps the tuning that is complete.
+
+    The arguments are those of :func:`work`, with the other rules as objects.
+    """
     estimator = _build_estimator(run, run.seed)
     processor_start = processor_seconds()
     train, test = _split(run, Y)
@@ -125,7 +169,7 @@ def _work(
 
 
 def _split(run: Run, Y: Array) -> tuple[IntArray, IntArray]:
-    """Return (train, test) row numbers."""
+    """Return the indices of the training and the test rows of a run."""
     splits = run.plan.splits
     seed = splits.seed + run.split
     if splits.stratified:
@@ -134,7 +178,10 @@ def _split(run: Run, Y: Array) -> tuple[IntArray, IntArray]:
 
 
 def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[Matrix, Matrix]:
-    """Return the training and test rows of X, standardised by the training part if the plan asks for it."""
+    """Return the training and test rows of X, standardised by the training part if the plan asks.
+
+    `train` and `test` are indices. Standardised rows are dense. The results are new arrays.
+    """
     if standardise == "none" or (standardise == "dense" and sparse.issparse(X)):
         return X[train], X[test]
     X = X.toarray() if sparse.issparse(X) else X
@@ -143,7 +190,10 @@ def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[
 
 
 def _choose_point(run: Run, folds: Iterable[FoldResult]) -> dict[str, Any]:
-    """Return the best grid point by the criterion of the plan; incomplete points do not count."""
+    """Return the best grid point by the criterion of the plan, as parameters.
+
+    Incomplete points do not count; there must be a complete one.
+    """
     return choose(group_by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 
@@ -205,8 +255,8 @@ def _tune_missing(
 ) -> float:  # fmt: skip
     """Tune the grid points that are not known; return the recorded processor time of the known ones.
 
-    The outcome gets the new folds and the seconds of all folds. The same fits are evaluated with the
-    `others`: each gets its tuning, or its error.
+    X and Y are the training rows. The outcome gets the new folds and the seconds of all folds. The
+    same fits are evaluated with the `others`: each gets its tuning, or its error.
     """
     missing = find_missing_points(run, known)
     metrics = run.plan.metrics
@@ -238,7 +288,10 @@ def _tune_missing(
 
 
 def _as_grids(points: Iterable[str]) -> list[Grid]:
-    """Return points as full grids, which a search can solve as one path, or else as grids of one point each."""
+    """Return points, as JSON, as grids that together contain each point once.
+
+    A full grid can be solved as one path. Otherwise, every point is a grid of its own.
+    """
     by_names: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for point in map(json.loads, points):
         by_names.setdefault(tuple(point), []).append(point)
@@ -251,7 +304,10 @@ def _as_grids(points: Iterable[str]) -> list[Grid]:
 
 
 def _read_folds(table: Any, grid: Grid, names: Iterable[str], metrics: Iterable[str]) -> list[FoldResult]:
-    """Return the rows of a search as records; `names` are the names of the grid's parameters in the table."""
+    """Return the rows of a search as records.
+
+    `table` is the result of :func:`tune`, and `names` are the names of the grid's parameters in it.
+    """
     folds = []
     for row in table.to_dict("records"):
         # The values are taken from the grid, because a column with 0.5 turns 10 into 10.0.
@@ -290,6 +346,7 @@ class Serial(AbstractContextManager["Serial"]):
         return False
 
     def __exit__(self, *error: object) -> None:
+        """Do nothing: there are no workers."""
         pass
 
 
@@ -301,12 +358,14 @@ class Processes(Serial):
 
     def submit(self, *arguments: Any) -> Future[Outcome]:
         """Send a run to a worker."""
-        return self._executor().submit(work_in_process, *arguments)
+        return self._executor().submit(work_for_parent, os.getpid(), *arguments)
 
     def __exit__(self, *error: object) -> None:
+        """End the workers; after an error, kill them without waiting for their runs."""
         self._executor().shutdown(wait=True, kill_workers=error[0] is not None)
 
     def _executor(self) -> Any:
+        """Return the pool of processes, which joblib shares and reuses."""
         from joblib.externals.loky import get_reusable_executor
 
         return get_reusable_executor(max_workers=self.n_workers)
@@ -349,6 +408,7 @@ class Dask(Serial):
         return any(part.status in ("lost", "cancelled") for part in self._needs[run])
 
     def __exit__(self, *error: object) -> None:
+        """Forget the data, and close the client unless the user gave it."""
         self._sent = {}
         self._executor.shutdown(wait=False)  # every run has ended, or its result is not needed
         if self._is_own_client:
@@ -356,7 +416,11 @@ class Dask(Serial):
 
 
 def _connect(scheduler: Any) -> tuple[Any, bool]:
-    """Return (client, True if it was made here)."""
+    """Return a client of Dask, and True if it was made here and is to be closed.
+
+    `scheduler` is a client, a cluster, an address, or None for the active client or a local
+    cluster.
+    """
     distributed = import_extra("distributed", "dask", "backend='dask'")
     if isinstance(scheduler, distributed.Client):
         return scheduler, False

@@ -12,17 +12,9 @@ from rbrl._common.checks import check_number, hint
 from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense, check_no_mask
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
-from rbrl.decision import Chain, DecisionRule, RowThreshold
-from rbrl.inspection.terms import (
-    NamedTerms,
-    RowTerms,
-    UnwrappedModel,
-    format_label,
-    reject_model,
-    shorten_name,
-)
+from rbrl.inspection.scores import CalibratedScores, RowScores, subtract_terms
+from rbrl.inspection.terms import UnwrappedModel, format_label, reject_model, shorten_name
 from rbrl.metrics import scores_of
-from rbrl.ranking_svm import RankSVM
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +42,9 @@ class Explanation:
     against : str, int, class or None
         Label whose score is subtracted; None if one label is explained.
     score : float
-        Score of the label in `decision_function`, less the score of `against` if there is one.
+        Score of the label in `decision_function`, less the score of `against` if there is one. For a
+        calibrated classifier, log-odds of the probability; with isotonic maps, score of the
+        classifier inside.
     predicted : bool
         True if `predict` gives the row the label.
     kind : {"feature", "training row"}
@@ -65,9 +59,9 @@ class Explanation:
     contributions : array (n_terms,)
         Values of the terms. Terms that are exactly 0 are left out.
     constants : dict of str to float
-        Intercept, and shift of the score by each learned threshold or rule.
+        Intercept, and shift of the score by each learned threshold or rule and by the calibration.
     notes : tuple of str
-        Other reasons for the prediction, such as `non_empty`.
+        Other reasons for the prediction, such as `non_empty`, and the calibrated probability.
 
     Examples
     --------
@@ -102,6 +96,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        """Return the text with the default number of terms."""
         return self.text()
 
     __repr__ = __str__
@@ -197,7 +192,8 @@ class Explanation:
     def _lines(self, n_terms: int, by_side: bool = False) -> Iterator[tuple[str, float]]:
         """Yield name and contribution of the largest terms, of sums of the others, and of constants.
 
-        The other terms have one sum, or a sum for each sign if `by_side`.
+        The order is that of the text. The other terms have one sum, or a sum for each sign if
+        `by_side`.
         """
         check_number("Explanation", "n_terms", n_terms, low=1, integer=True)
         for term, value, contribution in zip(self.terms[:n_terms], self.values, self.contributions):
@@ -212,6 +208,7 @@ class Explanation:
         yield from self._nonzero_constants()
 
     def _nonzero_constants(self) -> list[tuple[str, float]]:
+        """Return name and value of the constants that are not 0."""
         # A kernel model has the intercept 0, and constants that two labels share cancel.
         return [(name, value) for name, value in self.constants.items() if value]
 
@@ -228,11 +225,16 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
     mean. A transformer that is not linear and does not keep column names, such as polynomial
     features, ends the inversion: the terms then belong to its output columns.
 
+    The log-odds of a calibrated probability are a linear function :math:`a s + b` of the score. They
+    are explained in place of the score. An isotonic map is not linear: then the terms are those of
+    the score of the classifier inside, and a note gives the probability.
+
     Parameters
     ----------
     model : fitted classifier
         Linear or kernel model of rbrl, or linear model of scikit-learn, also inside a pipeline, a
-        search or :class:`rbrl.TunedThresholdClassifier`, or as base learner of
+        search, :class:`rbrl.TunedThresholdClassifier` or
+        :class:`rbrl.CalibratedMultiLabelClassifier`, or as base learner of
         :class:`rbrl.BinaryRelevance`. Other models are rejected.
     x : array (n_features,), or one row in any form that `model` accepts
         Row, such as a row of a frame or of a sparse matrix, a text for a pipeline with a vectoriser,
@@ -270,24 +272,26 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
             reject_model(model, "has no decision_function")
         scores = scores_of(model, columns.data)
         prediction = model.predict(columns.data)
-        row = RowTerms(unwrapped, columns, scores.shape[1])
         names = unwrapped.score_names(scores.shape[1])
         index = int(scores[0].argmax()) if label is None else _label_index("label", label, names)
         other = None if against is None else _label_index("against", against, names)
         if index == other:
             raise ValueError(f"against must be another label than the one explained, {names[index]!r}.")
-        terms, constants = _terms_and_constants(row, index)
-        score = float(scores[0, index])
+        row = (CalibratedScores if unwrapped.calibrated else RowScores)(unwrapped, columns, scores)
+        terms, constants = row.terms_and_constants(index)
+        score = row.score(index)
         if other is not None:
-            other_terms, other_constants = _terms_and_constants(row, other)
-            terms = _subtract(terms, other_terms)
-            constants = {name: value - other_constants[name] for name, value in constants.items()}
-            score = float(scores[0, index] - scores[0, other])
+            other_terms, other_constants = row.terms_and_constants(other)
+            terms = subtract_terms(terms, other_terms)
+            both = dict.fromkeys([*constants, *other_constants], 0.0)
+            constants = {name: constants.get(name, 0.0) - other_constants.get(name, 0.0) for name in both}
+            score -= row.score(other)
     parts = np.append(terms.contributions, list(constants.values()))
-    tolerance = SUM_TOLERANCE_SINGLE if scores.dtype == np.float32 else SUM_TOLERANCE
+    tolerance = SUM_TOLERANCE_SINGLE if row.dtype == np.float32 else SUM_TOLERANCE
     if abs(parts.sum() - score) > tolerance * (np.abs(parts).sum() + abs(score)):
         reject_model(model, f"has a score of {score:.6g}, but terms that add up to {parts.sum():.6g}")
     predicted, notes = _explain_prediction(unwrapped, prediction, scores[0, index], index, names)
+    notes = (*notes, *row.notes(index, other))
     order = _largest_first(terms.contributions)
     return Explanation(
         names[index], None if other is None else names[other], score, predicted, row.kind,
@@ -297,7 +301,7 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
 
 
 def _as_one_row(x: Any) -> Any:
-    """Return a row as a matrix, a frame or a list of one row."""
+    """Return a row as a matrix, a frame or a list of one row; raise ValueError for several rows."""
     check_no_mask(x=x)
     if isinstance(x, str | dict):
         return [x]
@@ -315,7 +319,7 @@ def _as_one_row(x: Any) -> Any:
 
 
 def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
-    """Return the column of a label: a name, or a column number if the names are text."""
+    """Return the column of a label: a name, or a number if names are text; else raise an error."""
     if label in names:
         return names.index(label)
     if isinstance(label, int | np.integer) and isinstance(names[0], str) and 0 <= label < len(names):
@@ -324,58 +328,8 @@ def _label_index(parameter: str, label: Any, names: list[Any]) -> int:
     raise ValueError(f"{parameter} must be one of the labels{by_number}. Got {label!r}.{hint(label, names[:50])}")
 
 
-def _terms_and_constants(row: RowTerms, label: int) -> tuple[NamedTerms, dict[str, float]]:
-    """Return the terms of the score of a label, and the constants by name; together they add up to the score."""
-    terms, intercept = row.label_terms(label)
-    constants = {"intercept": intercept}
-    for rule, shift in _shifts(row):
-        name = rule if rule == "NonEmpty" else f"threshold ({rule})"
-        constants[name] = constants.get(name, 0.0) + float(shift[label])
-    return terms, constants
-
-
-def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
-    """Yield the name of each learned rule and its shift of all scores, the innermost rule first."""
-    classifier = row.model.classifier
-    if isinstance(classifier, RankSVM) and row.n_labels > 1:
-        rule = RowThreshold(ties_relevant=True)
-        rule.coef_ = classifier.threshold_coef_
-        rule.intercept_ = classifier.threshold_intercept_
-        scores = row.model.weights @ row.inputs + classifier.intercept_
-        yield from _rule_shifts(rule, scores[None])
-    threshold = np.asarray(getattr(classifier, "threshold_", 0.0), dtype=np.float64)
-    if threshold.any():
-        yield str(classifier.threshold), np.broadcast_to(-threshold, (row.n_labels,))
-    for tuned, n_steps in reversed(row.model.tuned):
-        yield from _rule_shifts(tuned.rule_, scores_of(tuned.estimator_, row.stages[n_steps].data))
-
-
-def _rule_shifts(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, FloatArray]]:
-    """Yield the name of each part of a rule, and how far it shifts the scores of the single row."""
-    for part in rule.rules if isinstance(rule, Chain) else [rule]:
-        shifted = part.shift(scores)
-        yield type(part).__name__, (shifted - scores)[0]
-        scores = shifted
-
-
-def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
-    """Subtract the terms of another label, which may have other columns."""
-    if terms.names == others.names:
-        references = np.where(terms.references == others.references, terms.references, np.nan)
-        return NamedTerms(terms.names, terms.values, references, terms.contributions - others.contributions)
-    values: dict[Any, Any] = {}
-    sums: dict[Any, float] = {}
-    for part, sign in ((terms, 1), (others, -1)):
-        for name, value, contribution in zip(part.names, part.values, part.contributions):
-            values.setdefault(name, value)
-            sums[name] = sums.get(name, 0.0) + sign * contribution
-    unknown = np.full(len(sums), np.nan)
-    objects = np.array(list(values.values()), dtype=object)
-    return NamedTerms(list(sums), objects, unknown, np.array(list(sums.values())))
-
-
 def _largest_first(contributions: FloatArray) -> IntArray:
-    """Return the order of the terms that are not 0; terms that differ only by rounding keep their order."""
+    """Return the indices of terms other than 0, largest first; equal sizes keep their order."""
     sizes = np.abs(contributions)
     order = np.argsort(-(sizes / max(sizes.max(initial=0.0), np.finfo(np.float64).tiny)).round(9), kind="stable")
     return order[sizes[order] > 0]
@@ -384,11 +338,15 @@ def _largest_first(contributions: FloatArray) -> IntArray:
 def _explain_prediction(
     model: UnwrappedModel, prediction: Any, score: float, index: int, names: list[Any]
 ) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the label is predicted, and reasons for it other than the score."""
+    """Return whether the label is predicted, and reasons for it other than the score.
+
+    `prediction` is the result of `predict` for one row, and `score` that of the label `index`.
+    """
     labels = as_dense(prediction)
     if labels.ndim == 1:
         return bool(labels[0] == names[index]), ()
     predicted = bool(labels[0, index] > 0)
-    if predicted and score <= 0 and not model.tuned and getattr(model.classifier, "non_empty_", False):
+    decider = model.calibrated[0] if model.calibrated else model.classifier
+    if predicted and score <= 0 and not model.tuned and getattr(decider, "non_empty_", False):
         return predicted, ("No label has a positive score: non_empty gives the row its best one.",)
     return predicted, ()

@@ -90,6 +90,7 @@ class LabelMap:
         return leaves_list(self.tree) if len(self.label_names) > 2 else np.arange(len(self.label_names))
 
     def __str__(self) -> str:
+        """Return the text with the default numbers of factors and pairs."""
         return self.text()
 
     __repr__ = __str__
@@ -118,12 +119,18 @@ class LabelMap:
         return "\n".join(lines)
 
     def _format_loads(self, loads: FloatArray) -> str:
-        """Return the labels with at least half of the largest load, the largest first; five at most."""
+        """Return the labels with at least half of the largest load, the largest first; five at most.
+
+        The loads (n_labels,) are divided by the largest absolute load.
+        """
         chosen = [i for i in np.argsort(-loads, kind="stable") if loads[i] >= 0.5]
         return ", ".join(format_label(self.label_names[i]) for i in chosen[:5]) + (", ..." if len(chosen) > 5 else "")
 
     def _format_pairs(self, sign: int, n_pairs: int) -> list[str]:
-        """Return the pairs of labels with the largest cosines, or the smallest if `sign` is -1."""
+        """Return texts of the pairs of labels with the largest cosines, or the smallest for `sign` -1.
+
+        There are at most `n_pairs`, and fewer if there are fewer pairs.
+        """
         a, b = np.triu_indices(len(self.label_names), 1)
         # Rounding makes cosines equal that differ only in the last digits; + 0.0 turns -0 into 0.
         cosines = self.similarity[a, b].round(9) + 0.0
@@ -190,6 +197,7 @@ class LabelMap:
 
 
 def _write_cosines(axes: "Axes", cosines: FloatArray, ink: str) -> None:
+    """Write the cosines into the cells, except for the diagonal; white on dark cells."""
     for (i, j), value in np.ndenumerate(cosines):
         if i != j:
             text = f"{value:.1f}".replace("0.", ".") if abs(value) >= 0.05 else "0"
@@ -197,7 +205,10 @@ def _write_cosines(axes: "Axes", cosines: FloatArray, ink: str) -> None:
 
 
 def _draw_tree(axes: "Axes", tree: FloatArray, colour: str) -> None:
-    """Draw the clustering to the left, with the leaves at the rows of the matrix."""
+    """Draw the clustering to the left, with the leaves at the rows of the matrix.
+
+    `tree` is SciPy's linkage (n_labels - 1, 4).
+    """
     drawn = dendrogram(tree, no_plot=True)
     for positions, distances in zip(drawn["icoord"], drawn["dcoord"]):
         axes.plot(distances, (np.array(positions) - 5) / 10, color=colour, lw=1.1)
@@ -246,7 +257,10 @@ def label_map(model: Any) -> LabelMap:
 
 
 def _label_weights(model: UnwrappedModel) -> FloatArray:
-    """Return a vector for each label, with the inner products of the weights of the labels."""
+    """Return a vector for each label, with the inner products of the weights of the labels.
+
+    The shape is (n_labels, n_terms). A label without weights has zeros.
+    """
     if getattr(model.classifier, "approximation", None) is not None:
         return as_dense(model.classifier.feature_coef_).astype(np.float64).T
     if model.is_kernel:
@@ -259,7 +273,10 @@ def _label_weights(model: UnwrappedModel) -> FloatArray:
 
 
 def _function_weights(model: UnwrappedModel) -> FloatArray:
-    """Return a vector for each label of a kernel model, with the inner products A'KA."""
+    """Return a vector for each label of a kernel model, with the inner products A'KA.
+
+    The shape is (n_labels, n_labels). The kernel values are computed in blocks of rows.
+    """
     A = model.weights.T
     X = model.classifier.X_fit_
     if X is None:

@@ -21,11 +21,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+from rbrl._common.categories import CategoryEncoder
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.estimators import BinaryRelevance
 from rbrl.kernels import gram
-from rbrl.selection import TunedThresholdClassifier
+from rbrl.selection import CalibratedMultiLabelClassifier, TunedThresholdClassifier
 
 # Longest name in a figure, in letters.
 LONGEST_DRAWN_NAME = 34
@@ -122,6 +123,7 @@ def apply_steps(steps: Sequence[Any], columns: Columns) -> list[Columns]:
 
 
 def _output_names(step: Any, names: list[str] | None, data: Any) -> list[str]:
+    """Return names of the columns of a step's output: its own names, or its class name and numbers."""
     if hasattr(data, "columns"):
         return [str(name) for name in data.columns]
     if hasattr(step, "get_feature_names_out"):
@@ -145,7 +147,10 @@ def invert_steps(steps: Sequence[Any], stages: Sequence[Columns], terms: Terms) 
 
 
 def _invert_step(step: Any, before: Columns, after: Columns, terms: Terms) -> Terms | None:
-    """Convert terms of the output of a step to terms of its input; return None if impossible."""
+    """Convert terms of the output of a step to terms of its input; return None if impossible.
+
+    `before` and `after` are input and output of the step. The given terms do not change.
+    """
     if isinstance(step, PROJECTIONS):
         return _invert_projection(step, before, terms) if terms.is_linear else None
     # Names made of the class name of a step may be equal although the columns differ.
@@ -168,7 +173,7 @@ def _invert_step(step: Any, before: Columns, after: Columns, terms: Terms) -> Te
 
 
 def _invert_projection(step: Any, before: Columns, terms: Terms) -> Terms:
-    """Convert terms by the formula ``output = components @ (input - mean)``."""
+    """Convert linear terms to all inputs, by ``output = components @ (input - mean)``."""
     components = step.components_
     if isinstance(step, PCA | IncrementalPCA) and step.whiten:
         components = components / np.sqrt(np.maximum(step.explained_variance_, np.finfo(np.float64).eps))[:, None]
@@ -180,7 +185,11 @@ def _invert_projection(step: Any, before: Columns, terms: Terms) -> Terms:
 
 
 def _scale_and_shift(step: Any, before: Columns, after: Columns) -> tuple[FloatArray, FloatArray] | None:
-    """Return scale and shift of each output column of a linear step; None for other steps."""
+    """Return scale and shift (n_columns,) of the output columns of a linear step; else None.
+
+    Output column j is ``scale[j] * input + shift[j]``, of the input column with the same name. For
+    a `Normalizer` this holds for the given row only.
+    """
     one = np.ones(len(after.names or ()))
     zero = np.zeros(len(one))
     if isinstance(step, StandardScaler):
@@ -202,7 +211,7 @@ def _scale_and_shift(step: Any, before: Columns, after: Columns) -> tuple[FloatA
 
 
 def _invert_column_transformer(step: ColumnTransformer, before: Columns, terms: Terms) -> tuple[NamedTerms, float]:
-    """Convert the terms of each part of a ColumnTransformer by the rules for its transformer."""
+    """Convert the terms of each part by the rules for its transformer; return terms and constant."""
     parts = []
     constant = terms.constant
     for name, transformer, columns in step.transformers_:
@@ -223,7 +232,7 @@ def _invert_column_transformer(step: ColumnTransformer, before: Columns, terms: 
 
 
 def _select_columns(before: Columns, columns: Any) -> Columns:
-    """Return the input of one part of a ColumnTransformer; a single column, not in a list, is a text."""
+    """Return the input of one part, as scikit-learn passes it; a single column, not in a list, is text."""
     names = before.names or []
     is_single = isinstance(columns, str | int | np.integer)
     if isinstance(columns, slice):
@@ -241,7 +250,8 @@ def reject_model(model: Any, reason: str) -> NoReturn:
     """Raise an error for a model that cannot be explained; the reason follows its class name."""
     raise ValueError(
         f"{type(model).__name__} {reason}. Linear models (coef_, intercept_) and kernel models (dual_coef_, X_fit_) can be "
-        "explained, also inside a Pipeline, a search, a TunedThresholdClassifier or BinaryRelevance."
+        "explained, also inside a Pipeline, a search, a TunedThresholdClassifier, a CalibratedMultiLabelClassifier or "
+        "BinaryRelevance."
     )
 
 
@@ -252,12 +262,15 @@ class UnwrappedModel:
     The classifier is the innermost one, which has the coefficients. `tuned` has the classifiers
     whose rules shift the scores, outermost first, each with the number of steps before it. `names`
     has the arrays ``feature_names_in_`` and ``label_names_`` of the outermost model that has them.
+    `calibrated` is the classifier, with the number of steps before it, that turns the scores into
+    probabilities. Rules around it are not in `tuned`, because they shift probabilities.
     """
 
     classifier: Any
     steps: list[Any] = field(default_factory=list)
     tuned: list[tuple[TunedThresholdClassifier, int]] = field(default_factory=list)
     names: dict[str, Array] = field(default_factory=dict)
+    calibrated: tuple[CalibratedMultiLabelClassifier, int] | None = None
 
     @classmethod
     def unwrap(cls, model: Any) -> "UnwrappedModel":
@@ -274,9 +287,17 @@ class UnwrappedModel:
             elif isinstance(model, TunedThresholdClassifier):
                 unwrapped.tuned.append((model, len(unwrapped.steps)))
                 unwrapped.classifier = model.estimator_
+            elif isinstance(model, CalibratedMultiLabelClassifier):
+                if unwrapped.calibrated:
+                    reject_model(model, "is inside another calibrated classifier, so its scores are not sums")
+                unwrapped.tuned.clear()
+                unwrapped.calibrated = (model, len(unwrapped.steps))
+                unwrapped.classifier = model.estimator_
             elif hasattr(model, "best_estimator_"):
                 unwrapped.classifier = model.best_estimator_
             else:
+                if categories := getattr(model, "categories_", None):
+                    unwrapped.steps.append(CategoryEncoder(categories))
                 return unwrapped
 
     def name_columns(self, data: Any) -> Columns:
@@ -369,6 +390,7 @@ class RowTerms:
         return self.stages[-1].values.astype(np.float64)
 
     def _label_coefficients(self, coefficients: FloatArray, label: int) -> FloatArray:
+        """Return the row of a label of coefficients (n_scores, ...); reject other numbers of scores."""
         if len(coefficients) == self.n_labels:
             return coefficients[label]
         # A single label that is ranked against its absence has the difference of two scores.
@@ -378,11 +400,12 @@ class RowTerms:
         reject_model(self.model.classifier, reason)
 
     def _intercept(self, label: int) -> float:
+        """Return the intercept of a label; one intercept is shared by all labels."""
         intercept = np.atleast_1d(getattr(self.model.classifier, "intercept_", 0.0))
         return float(intercept[0] if len(intercept) == 1 else self._label_coefficients(intercept, label))
 
     def _learner_terms(self, learner: Any, constant: float) -> tuple[NamedTerms, float]:
-        """Return the terms of a base learner, perhaps a pipeline; None is a constant score."""
+        """Return the terms and intercept of a base learner or pipeline; None is a constant score."""
         if learner is None:
             return self._linear_terms([], np.zeros(len(self.stages[-1].values)), constant)
         steps = flatten_steps(learner[:-1]) if isinstance(learner, Pipeline) else []
@@ -390,6 +413,10 @@ class RowTerms:
         return self._linear_terms(steps, coefficients(last)[0], float(np.ravel(last.intercept_)[0]))
 
     def _linear_terms(self, learner_steps: list[Any], weights: FloatArray, constant: float) -> tuple[NamedTerms, float]:
+        """Return the terms of weights (n_columns,) of the last stage, traced to the earliest stage.
+
+        `learner_steps` are transformers of a base learner, which follow those of the model.
+        """
         steps = self.model.steps + learner_steps
         last = self.stages[-1]
         if learner_steps and not sparse.issparse(last.data):
@@ -401,6 +428,7 @@ class RowTerms:
 
 
 def _check_explainable(classifier: Any) -> None:
+    """Raise ValueError for a classifier whose scores are sums, but not of its columns or rows."""
     if getattr(classifier, "approximation", None) is not None:
         reject_model(
             classifier,

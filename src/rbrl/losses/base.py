@@ -57,6 +57,8 @@ class Terms(NamedTuple):
 def sum_terms(parts: Sequence[Terms]) -> Terms:
     """Return the terms of a sum of losses, or of a loss over several blocks of rows.
 
+    The reach is the shortest one. Without parts, all terms are 0 and the reach is infinite.
+
     Examples
     --------
     >>> from rbrl.losses import Terms
@@ -127,7 +129,8 @@ class Loss(ABC):
     -----
     ``Y`` (n_samples, n_labels) are labels in {-1, 0, +1}, where 0 is a missing label. ``F`` (n_samples,
     n_labels) are scores, and ``D`` is a direction of the same shape. ``weights`` (n_samples,) are weights of
-    rows, ``weights`` (n_samples, n_labels) are weights of entries, and None stands for weights of 1.
+    rows, ``weights`` (n_samples, n_labels) are weights of entries, and None stands for weights of 1. Only the
+    argument ``R`` of `accumulate` is changed. All results are new arrays.
 
     Examples
     --------
@@ -143,15 +146,18 @@ class Loss(ABC):
 
     @abstractmethod
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to R (n_samples, n_labels), in place; return the terms of the scaled loss."""
+        """Add scale x gradient to R, in place; return the terms of the scaled loss.
+
+        R (n_samples, n_labels) is float64 in C order. The other arrays are not changed.
+        """
 
     @abstractmethod
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the diagonal of the generalised Hessian: (n_samples, n_labels)."""
+        """Return the diagonal of the generalised Hessian: (n_samples, n_labels), a new array."""
 
     @abstractmethod
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the generalised Hessian at F times D: (n_samples, n_labels)."""
+        """Return the generalised Hessian at F times D: (n_samples, n_labels), a new array."""
 
     @abstractmethod
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
@@ -166,7 +172,7 @@ class Loss(ABC):
         return self.accumulate(Y, F, weights, 1.0, R), R
 
     def value(self, Y: Array, F: FloatArray, weights: Weights = None) -> float:
-        """Return the value of the loss."""
+        """Return the value of the loss, for arguments as in :meth:`evaluate`."""
         return self.evaluate(Y, F, weights)[0].value
 
     def gradient(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
@@ -174,7 +180,7 @@ class Loss(ABC):
         return self.evaluate(Y, F, weights)[1]
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the sum of the generalised Hessians of the rows: (n_labels, n_labels)."""
+        """Return the sum of the generalised Hessians of the rows: (n_labels, n_labels), symmetric."""
         units = np.eye(F.shape[1])
         columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
         return np.array(columns)
@@ -193,9 +199,10 @@ class Loss(ABC):
         return None
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return a bound on the change of the gradient, per relative change of the scores: (n_samples, n_labels).
+        """Return a bound on the change of the gradient, per relative change of the scores.
 
-        Only the sizes of the entries count; their signs have no meaning.
+        It has the shape (n_samples, n_labels). Only the sizes of the entries count; their signs
+        have no meaning.
         """
         return self.hessian_diagonal(Y, F, weights).sum(axis=1)[:, None] * F
 
@@ -238,7 +245,7 @@ class WeightedSum(Loss):
         return sum((c * loss.hessian_diagonal(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the weighted sum of the products with D."""
+        """Return the weighted sum of the products with D, a new array."""
         return sum((c * loss.hessian_product(Y, F, D, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
@@ -308,7 +315,10 @@ class ClassWeighted(Loss):
     table: FloatArray
 
     def _weigh(self, Y: Array, weights: Weights) -> tuple[Array, FloatArray]:
-        """Return the labels without entries of weight 0, and the weights of the entries."""
+        """Return the labels without entries of weight 0, and the weights of the entries.
+
+        Both are new arrays (n_samples, n_labels). A label of weight 0 becomes a missing label.
+        """
         entries = apply_class_weights(Y, weights, self.table)
         return np.where(entries > 0, Y, np.int8(0)), entries
 
@@ -338,7 +348,7 @@ class ClassWeighted(Loss):
         return self.loss.line(Y, F, D, t, weights)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the bounds of the weighted loss."""
+        """Return the bounds of the weighted loss: (n_samples, n_labels)."""
         Y, weights = self._weigh(Y, weights)
         return self.loss.rounding_reach(Y, F, weights)
 

@@ -54,7 +54,7 @@ class _LabelwiseHinge(Loss):
         return entry_weights(Y, weights) * np.where(Y > 0, self.costs, 1.0) * F
 
     def row_terms(self, n_labels: int) -> RowTerms:
-        """Return hinges of labels, and none of pairs."""
+        """Return the terms of the compiled loop: hinges of labels with weight 1, no pairs and an empty graph."""
         return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, sparse.csr_array((n_labels, n_labels)))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
@@ -136,13 +136,16 @@ class PairwiseSquaredHinge(Loss):
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the diagonal of the generalised Hessian."""
+        """Return the diagonal of the generalised Hessian: (n_samples, n_labels), a new array."""
         return self.hessian_product(Y, F, np.ones_like(F), weights, coupling=0.0)
 
     def hessian_product(
         self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None, coupling: float = 1.0
     ) -> FloatArray:
-        """Return the Hessian at F times D. Entries off its diagonal are multiplied by `coupling`."""
+        """Return the Hessian at F times D, a new array.
+
+        Entries off its diagonal are multiplied by `coupling`; 0 leaves the diagonal times D.
+        """
         P = np.zeros_like(F)
         w = row_weights(weights, len(Y))
         rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)

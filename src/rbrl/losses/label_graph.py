@@ -63,11 +63,16 @@ class LabelGraph(Loss):
 
     @cached_property
     def _edges(self) -> tuple[Array, Array, FloatArray, FloatArray, FloatArray]:
-        """Return pairs of labels, their signs and weights, and the rest of the diagonal without rounding errors."""
+        """Return pairs of labels j < k, their signs and weights, and the rest of the diagonal.
+
+        The first four arrays have one entry for each non-zero L_jk. The rest r has one entry for
+        each label: L_jj minus the sum of |L_jk|, without rounding errors. It may be negative.
+        """
         L = self.matrix
         j, k = np.nonzero(np.triu(L, 1))
         diagonal = np.diag(L)
         rest = diagonal - (np.abs(L).sum(axis=1) - np.abs(diagonal))
+        # The rest of the Laplacian of a graph is 0, and its rounding errors are smaller than this.
         rest = np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), rest
 
@@ -80,7 +85,7 @@ class LabelGraph(Loss):
         return np.outer(mean_weights(Y, weights), np.diag(self.matrix))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return D times L, weighted."""
+        """Return D times L, times the weight of each row: a new array."""
         return mean_weights(Y, weights)[:, None] * (D @ self.matrix)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
@@ -134,10 +139,6 @@ def label_counts(Y: Array, weights: Weights = None) -> LabelCounts:
     Y : array (n_rows, n_labels)
     weights : array (n_rows,) or (n_rows, n_labels), or None
         Weights of rows or of entries. A pair of entries has the geometric mean of their weights.
-
-    Returns
-    -------
-    LabelCounts
 
     Examples
     --------
@@ -233,7 +234,7 @@ def laplacians_of_products(
 def _keep_neighbors(S: FloatArray, n_neighbors: int) -> FloatArray:
     """Return the entries of each row of S above its `n_neighbors`-th largest one, made symmetric.
 
-    The diagonal of S is set to 0 in place.
+    S (n_labels, n_labels) gets a diagonal of 0, in place. The result is a new array.
     """
     np.fill_diagonal(S, 0.0)
     # If there are fewer labels than neighbours, all entries above the smallest one are kept.

@@ -14,12 +14,17 @@ Weights = FloatArray | None
 
 
 def row_weights(weights: Weights, n_samples: int) -> FloatArray:
-    """Return weights of rows or entries as float64, without a copy if they are; return ones of the rows for None."""
+    """Return weights of rows or entries as float64, without a copy if they are; ones for None.
+
+    The caller must not change the result.
+    """
     return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
 
 
 def mean_weights(Y: Array, weights: Weights) -> FloatArray:
-    """Return the weight of each row, or the mean weight of its entries; 0 if all labels of the row are missing.
+    """Return the weight of each row, or the mean weight of its known entries: (n_samples,).
+
+    It is 0 if all labels of the row are missing. It may be `weights` itself.
 
     Examples
     --------

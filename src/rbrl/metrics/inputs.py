@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.checks import users_level
+from rbrl._common.checks import check_row_weights, users_level
 from rbrl._common.frames import (
     check_no_mask,
     check_same_columns,
@@ -25,6 +25,7 @@ from rbrl._common.linalg import (
 )
 from rbrl._common.typing import (
     Array,
+    ArrayLike,
     BoolArray,
     FloatArray,
     IntArray,
@@ -56,20 +57,25 @@ class Comparison(NamedTuple):
         Predicted labels or scores.
     missing : array or CSR matrix of bool, shape (n_samples, n_labels), or None
         Mask of the missing labels; None if no label is missing.
+    weights : array, shape (n_samples,)
+        Weights of the rows, all above 0. Rows of weight 0 are left out of all arrays.
     """
 
     Y: Checked
     predicted: Checked
     missing: Checked | None
+    weights: FloatArray
 
 
-def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str, missing: str) -> Comparison:
+def check_label_pair(
+    Y: MatrixLike, labels: MatrixLike, convention: str, missing: str, sample_weight: ArrayLike | None = None
+) -> Comparison:
     """Return true and predicted labels, both dense or both CSR; both are 0 where Y is missing.
 
     Labels in {-1, +1} are rejected. Metrics that accept them silently return wrong values, such
     as a ranking loss of 0.
     """
-    T, is_missing = _check_true_labels(Y, labels, "labels", convention, missing)
+    T, is_missing = _check_true_labels(Y, labels, "labels", convention, missing, sample_weight)
     P, _ = check_labels(labels, "labels")
     _check_shapes(T, P, "labels")
     if sparse.issparse(T) or sparse.issparse(P):
@@ -81,15 +87,18 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str, missing
             P = P - P.multiply(is_missing)
     elif is_missing is not None:
         P = np.logical_and(P, ~is_missing)
-    return Comparison(T, P, is_missing)
+    return _weigh_rows(T, P, is_missing, sample_weight)
 
 
-def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: str, name: str = "scores") -> Comparison:
+def check_scores(
+    Y: MatrixLike, scores: MatrixLike, convention: str, missing: str, sample_weight: ArrayLike | None = None,
+    name: str = "scores",
+) -> Comparison:  # fmt: skip
     """Return true labels and real scores of one shape; either may be CSR, and NaN is rejected.
 
     Error messages call the scores `name`.
     """
-    T, is_missing = _check_true_labels(Y, scores, name, convention, missing)
+    T, is_missing = _check_true_labels(Y, scores, name, convention, missing, sample_weight)
     F: Any = scores
     F = F.tocsr() if sparse.issparse(F) else np.asarray(F)
     if F.dtype.kind not in "fiub":
@@ -98,21 +107,32 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
     values = F.data if sparse.issparse(F) else F
     if values.dtype.kind == "f" and any(np.isnan(values[rows]).any() for rows in _slices(values)):
         raise ValueError(f"{name} must not be NaN: a ranking of NaN is undefined. Got NaN instead.")
-    return Comparison(T, F, is_missing)
+    return _weigh_rows(T, F, is_missing, sample_weight)
+
+
+def _weigh_rows(Y: Checked, predicted: Checked, missing: Checked | None, sample_weight: ArrayLike | None) -> Comparison:
+    """Return checked arguments with checked weights, without the rows of weight 0."""
+    check_no_mask(sample_weight=sample_weight)
+    weights = check_row_weights(sample_weight, Y.shape[0], "Y")
+    if weights.all():
+        return Comparison(Y, predicted, missing, weights)
+    rows = weights > 0
+    return Comparison(Y[rows], predicted[rows], None if missing is None else missing[rows], weights[rows])
 
 
 def _check_true_labels(
-    Y: MatrixLike, predicted: MatrixLike, name: str, convention: str, missing: str
+    Y: MatrixLike, predicted: MatrixLike, name: str, convention: str, missing: str, sample_weight: ArrayLike | None
 ) -> tuple[Checked, Checked | None]:
-    """Check the options and the shapes; return 0/1 true labels and the mask of the missing ones, or None.
+    """Check the options and the shapes; return 0/1 true labels and their mask of missing ones.
 
-    True labels may be masked, because a masked label is missing. Predictions may not.
+    The mask is None if no label is missing. True labels may be masked, because a masked label is
+    missing. Predictions may not.
     """
     options = (("convention", convention, CONVENTIONS), ("missing", missing, MISSING))
     for option, value, allowed in options:
         if value not in allowed:
             raise ValueError(f"{option} must be one of {', '.join(allowed)}. Got {value!r} instead.")
-    check_same_rows(**{"Y": Y, name: predicted})
+    check_same_rows(**{"Y": Y, name: predicted, "sample_weight": sample_weight})
     check_same_columns(**{"Y": Y, name: predicted})
     check_no_mask(**{name: predicted})
     return check_labels(Y, "Y", missing)
@@ -124,14 +144,15 @@ def check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked
     The mask is None if no label is missing. The labels are then not copied. If `missing` is None, NaN
     is rejected as another coding.
     """
-    Y = _values(Y)
+    given = Y
+    Y = _values(given)
     if sparse.issparse(Y):
         if not Y.has_canonical_format:
             Y = Y.copy()
             Y.sum_duplicates()
         values = Y.data
     else:
-        values = _check_matrix(Y, name)
+        values = _check_matrix(Y, name, given)
     if values.dtype == bool or all(_only_zero_one(values[rows]) for rows in _slices(values)):
         return Y, None
     may_be_missing = missing and values.dtype.kind == "f"
@@ -154,50 +175,74 @@ def check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked
 
 
 def _only_zero_one(values: Array) -> bool:
+    """Return whether all values are 0 or 1."""
     # This is several times faster than numpy.isin.
     return bool(np.logical_or(values == 0, values == 1).all())
 
 
 def _values(Y: MatrixLike) -> Any:
+    """Return labels as an array or CSR matrix; rows of different lengths give an empty vector."""
     try:
         return label_values(Y).values
     except ValueError:  # rows of different lengths
         return np.empty(0, dtype=object)
 
 
-def _check_matrix(Y: Array, name: str) -> Array:
+def _check_matrix(Y: Array, name: str, given: Any) -> Array:
+    """Return labels that are a dense matrix of numbers; raise InvalidLabelsError for others."""
     if Y.dtype.kind in "OUS":
+        first = given[0] if isinstance(given, list | tuple) else Y.flat[0] if Y.size else None
         raise InvalidLabelsError(
             f"{name} must be a matrix of 0/1 labels, n_samples x n_labels. Got {Y.dtype} values "
-            "instead; convert lists of label sets with sklearn.preprocessing.MultiLabelBinarizer."
+            f"such as {first!r} instead; convert lists of label sets with sklearn.preprocessing.MultiLabelBinarizer."
         )
     if Y.ndim != 2:
-        raise InvalidLabelsError(f"{name} must be a matrix, n_samples x n_labels. Got shape {Y.shape} instead.")
+        solution = ""
+        if Y.ndim == 1:
+            solution = f"; pass {name}.reshape(1, -1) for one sample, and {name}.reshape(-1, 1) for one label"
+        raise InvalidLabelsError(
+            f"{name} must be a matrix, n_samples x n_labels. Got shape {Y.shape} instead{solution}."
+        )
     return Y
 
 
 def _coding_message(values: Array, name: str) -> str:
+    """Return the message for labels in another coding; there must be a value."""
     received = np.unique(values)
     shown = ", ".join(f"{value:g}" for value in received[:5])
     more = ", ..." if len(received) > 5 else ""
     signed = set(received.tolist()) <= {-1, 0, 1}
     way_out = f" For labels coded -1/+1 pass ({name} > 0).astype(int)." if signed else ""
+    if not signed and name == "Y":
+        way_out = " The true labels are the first argument, and the predictions the second one."
+    elif not signed:
+        way_out = " Scores and probabilities are no labels: pass model.predict(X)."
     return f"{name} must hold only 0 and 1. Got the values {shown}{more} instead.{way_out}"
 
 
 def _check_shapes(Y: Checked, other: Checked, name: str) -> None:
+    """Raise ValueError for shapes that differ, or without rows or labels."""
     if Y.shape != other.shape:
-        raise ValueError(f"Y and {name} must have one shape. Got {Y.shape} and {other.shape} instead.")
+        raise ValueError(
+            f"Y and {name} must have one shape. Got {Y.shape} and {other.shape} instead; pass "
+            "the predictions of the same rows and labels."
+        )
     if 0 in Y.shape:
         raise ValueError(f"Y must have at least one sample and one label. Got shape {Y.shape} instead.")
 
 
 class RowBlock(NamedTuple):
-    """Dense rows of a comparison: masks of the relevant and of the missing labels, and scores."""
+    """Dense rows of a comparison: masks of the relevant and of the missing labels, scores, and weights of the rows."""
 
     relevant: BoolArray
     scores: FloatArray
     missing: BoolArray
+    weights: FloatArray
+
+    @property
+    def entry_weights(self) -> FloatArray:
+        """Weight of the row of each entry that is not missing."""
+        return np.broadcast_to(self.weights[:, None], self.missing.shape)[~self.missing]
 
     @property
     def irrelevant(self) -> BoolArray:
@@ -228,17 +273,18 @@ class RowBlock(NamedTuple):
         return self if rows.all() else RowBlock(*(part[rows] for part in self))
 
 
-def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator[RowBlock]:
+def row_blocks(Y: Checked, scores: Checked, missing: Checked | None, weights: FloatArray) -> Iterator[RowBlock]:
     """Yield the rows in blocks of bounded size, without the rows whose labels are all missing."""
     for part in _slices(Y):
         T = _dense_rows(Y, part).astype(bool, copy=False)
         F = _dense_rows(scores, part)
         F = F if F.dtype.kind == "f" else F.astype(np.float64)
         mask = np.zeros(T.shape, bool) if missing is None else _dense_rows(missing, part).astype(bool)
-        yield RowBlock(T, F, mask).take(~mask.all(axis=1))
+        yield RowBlock(T, F, mask, weights[part]).take(~mask.all(axis=1))
 
 
 def _dense_rows(M: Checked, rows: slice) -> Array:
+    """Return some rows as a dense array in C order, which may be a view."""
     return np.ascontiguousarray(M[rows] if isinstance(M, np.ndarray) else M[rows].toarray())
 
 
@@ -249,7 +295,10 @@ def check_k(k: int) -> None:
 
 
 def best_labels(scores: Checked, k: int) -> IntArray:
-    """Return the k best labels of each row, best first, in memory of the size of the answer."""
+    """Return the k best labels of each row, best first: (n_samples, k), fewer without k labels.
+
+    The memory is of the size of the answer. Of equal scores, the first column comes first.
+    """
     if issparse(scores):
         return best_columns_of_sparse(scores, k)
     blocks = (np.asarray(scores[rows], dtype=np.float64) for rows in _slices(scores))
@@ -257,7 +306,7 @@ def best_labels(scores: Checked, k: int) -> IntArray:
 
 
 def relevance_of(Y: Checked, columns: IntArray) -> BoolArray:
-    """Return the relevance of some labels of each row, in the order of `columns`."""
+    """Return the relevance of some labels of each row: (n_samples, k), in the order of `columns`."""
     if not issparse(Y):
         return np.take_along_axis(Y, columns, axis=1).astype(bool)
     row, column = Y.nonzero()
@@ -266,7 +315,7 @@ def relevance_of(Y: Checked, columns: IntArray) -> BoolArray:
 
 
 def count_relevant(Y: Checked) -> IntArray:
-    """Return the number of relevant labels of each row."""
+    """Return the number of relevant labels of each row, as int64."""
     return np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
 
 
@@ -281,7 +330,7 @@ def warn_undefined(reason: str = "All labels of Y are missing") -> float:
 
 
 def _slices(M: Checked) -> Iterator[slice]:
-    """Return slices of rows of at most `METRIC_BLOCK_ENTRIES` entries, of at least one row."""
+    """Return slices of rows, in order, of at most `METRIC_BLOCK_ENTRIES` entries, of at least one row."""
     step = max(1, METRIC_BLOCK_ENTRIES // max(1, int(np.prod(M.shape[1:]))))
     return (slice(start, start + step) for start in range(0, M.shape[0], step))
 

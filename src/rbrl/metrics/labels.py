@@ -36,12 +36,15 @@ class Overlap(NamedTuple):
         Sizes of the sets.
     known : array
         Number of entries that are not missing.
+    weights : array
+        Weights of the rows in an average over rows; 1 for a label.
     """
 
     hits: FloatArray
     true: FloatArray
     predicted: FloatArray
     known: FloatArray
+    weights: FloatArray
 
     @property
     def misses(self) -> FloatArray:
@@ -67,28 +70,37 @@ class Overlap(NamedTuple):
 
 def overlap(
     Y: MatrixLike, labels: MatrixLike, convention: str, missing: str, axis: int | None,
-    keep_unknown: bool = False,
+    sample_weight: ArrayLike | None = None, keep_unknown: bool = False,
 ) -> Overlap:  # fmt: skip
     """Count per row (axis=1), per label (axis=0) or in total (None); sparse input stays sparse.
 
-    Rows or labels whose entries are all missing are left out, unless `keep_unknown`.
+    A row of weight w counts w times in the counts of a label and in total. Rows or labels whose entries
+    are all missing are left out, unless `keep_unknown`.
     """
-    T, P, is_missing = check_label_pair(Y, labels, convention, missing)
+    T, P, is_missing, row_weights = check_label_pair(Y, labels, convention, missing, sample_weight)
     both = np.logical_and(T, P) if isinstance(T, np.ndarray) else T.multiply(P)
-    hits, true, predicted = (_count(M, axis) for M in (both, T, P))
-    known = np.full(hits.shape, float(np.prod(T.shape) if axis is None else T.shape[axis]))
+    repeats = None if axis == 1 or (row_weights == 1).all() else row_weights
+    hits, true, predicted = (_count(M, axis, repeats) for M in (both, T, P))
+    n_rows = float(row_weights.sum())
+    sizes = {None: n_rows * T.shape[1], 0: n_rows, 1: float(T.shape[1])}
+    known = np.full(hits.shape, sizes[axis])
+    weights = row_weights if axis == 1 else np.ones(hits.shape)
     if is_missing is None:
-        return Overlap(hits, true, predicted, known)
-    counts = Overlap(hits, true, predicted, known - _count(is_missing, axis))
+        return Overlap(hits, true, predicted, known, weights)
+    counts = Overlap(hits, true, predicted, known - _count(is_missing, axis, repeats), weights)
     return counts if keep_unknown else counts.where_known()
 
 
-def _mean(values: FloatArray) -> float:
-    """Return the mean; warn and return NaN if there are no values."""
-    return float(values.mean()) if values.size else warn_undefined()
+def _mean(values: FloatArray, weights: FloatArray | None = None) -> float:
+    """Return the weighted mean; warn and return NaN if there are no values."""
+    return float(np.average(values, weights=weights)) if values.size else warn_undefined()
 
 
-def _count(M: Any, axis: int | None) -> FloatArray:
+def _count(M: Any, axis: int | None, repeats: FloatArray | None) -> FloatArray:
+    """Return the number of entries that are not 0, each times the repeats of its row."""
+    if repeats is not None:
+        by_label = np.asarray(M.T @ repeats if sparse.issparse(M) else repeats @ M)
+        return by_label if axis == 0 else np.asarray(by_label.sum())
     is_sparse = sparse.issparse(M)
     count = M.astype(np.float64).sum(axis=axis) if is_sparse else np.count_nonzero(M, axis=axis)
     return np.asarray(count, dtype=np.float64)
@@ -100,7 +112,10 @@ def ratio(numerator: ArrayLike, denominator: FloatArray, undefined: float) -> Fl
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
 
 
-def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def hamming_loss(
+    Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Fraction of sample-label pairs that are predicted wrongly.
 
     .. math:: \frac{1}{nl} \sum_{i=1}^n \sum_{j=1}^l [h_j(x_i) \neq y_{ij}]
@@ -111,6 +126,8 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
         True and predicted labels.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -123,11 +140,14 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
     >>> hamming_loss([[1, 0, 1]], [[1, 1, 1]])
     0.3333333333333333
     """
-    counts = overlap(Y, labels, convention, missing, axis=None)
-    return _mean(counts.misses / counts.known)
+    counts = overlap(Y, labels, convention, missing, None, sample_weight)
+    return _mean(counts.misses / counts.known, counts.weights)
 
 
-def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def subset_accuracy(
+    Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Fraction of samples whose label set is predicted exactly.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n [H(x_i) = y_i]
@@ -138,6 +158,8 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
         True and predicted labels.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -150,10 +172,14 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
     >>> subset_accuracy([[1, 0], [0, 1]], [[1, 0], [1, 1]])
     0.5
     """
-    return _mean(overlap(Y, labels, convention, missing, axis=1).misses == 0)
+    counts = overlap(Y, labels, convention, missing, 1, sample_weight)
+    return _mean(counts.misses == 0, counts.weights)
 
 
-def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def f1_example(
+    Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""F1 of each sample's label set, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{2 |P_i^+ \cap Y_i^+|}{|P_i^+| + |Y_i^+|}
@@ -166,6 +192,8 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", 
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -178,10 +206,14 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", 
     >>> f1_example([[1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 0, 0]])
     0.9
     """
-    return _mean(overlap(Y, labels, convention, missing, axis=1).f1(_BOTH_EMPTY[convention]))
+    counts = overlap(Y, labels, convention, missing, 1, sample_weight)
+    return _mean(counts.f1(_BOTH_EMPTY[convention]), counts.weights)
 
 
-def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def accuracy_example(
+    Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Jaccard index of each sample's label sets, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|P_i^+ \cap Y_i^+|}{|P_i^+ \cup Y_i^+|}
@@ -194,6 +226,8 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -206,11 +240,15 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
     >>> accuracy_example([[1, 0, 1]], [[1, 1, 0]])
     0.3333333333333333
     """
-    counts = overlap(Y, labels, convention, missing, axis=1)
-    return _mean(ratio(counts.hits, counts.hits + counts.misses, _BOTH_EMPTY[convention]))
+    counts = overlap(Y, labels, convention, missing, 1, sample_weight)
+    jaccard = ratio(counts.hits, counts.hits + counts.misses, _BOTH_EMPTY[convention])
+    return _mean(jaccard, counts.weights)
 
 
-def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def f1_micro(
+    Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""F1 of all sample-label pairs taken together.
 
     .. math:: \frac{2 \sum_j |P_j \cap Y_j|}{\sum_j |P_j| + |Y_j|}
@@ -225,6 +263,8 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
         If no label is true or predicted anywhere, the value is 1, in "sklearn" 0.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -237,10 +277,14 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
     >>> f1_micro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.8
     """
-    return _mean(overlap(Y, labels, convention, missing, axis=None).f1(_BOTH_EMPTY[convention]))
+    counts = overlap(Y, labels, convention, missing, None, sample_weight)
+    return _mean(counts.f1(_BOTH_EMPTY[convention]), counts.weights)
 
 
-def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def f1_macro(
+    Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""F1 of each label, averaged over labels.
 
     .. math:: \frac{1}{l} \sum_{j=1}^l \frac{2 |P_j \cap Y_j|}{|P_j| + |Y_j|}
@@ -253,6 +297,8 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
         True and predicted labels.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -265,10 +311,14 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
     >>> f1_macro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.5
     """
-    return _mean(overlap(Y, labels, convention, missing, axis=0).f1(0.0))
+    counts = overlap(Y, labels, convention, missing, 0, sample_weight)
+    return _mean(counts.f1(0.0), counts.weights)
 
 
-def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def f1_weighted(
+    Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""F1 of each label, averaged with the label's frequency as weight.
 
     .. math:: \sum_{j=1}^l \frac{|Y_j|}{\sum_k |Y_k|} \frac{2 |P_j \cap Y_j|}{|P_j| + |Y_j|}
@@ -281,6 +331,8 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper",
         True and predicted labels.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -293,14 +345,14 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper",
     >>> f1_weighted([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.6666666666666666
     """
-    counts = overlap(Y, labels, convention, missing, axis=0)
+    counts = overlap(Y, labels, convention, missing, 0, sample_weight)
     weighted = ratio(np.sum(counts.f1(0.0) * counts.true), counts.true.sum(), 0.0)
-    return _mean(weighted if counts.known.size else counts.known)
+    return float(weighted) if counts.known.size else warn_undefined()
 
 
 def evaluate_labels(
     Y: MatrixLike, labels: MatrixLike | None, scores: MatrixLike | None, measures: Iterable[str] | None, convention: str,
-    missing: str, label_names: LabelNames,
+    missing: str, label_names: LabelNames, sample_weight: ArrayLike | None = None,
 ) -> "DataFrame":  # fmt: skip
     """Return the data frame of :func:`rbrl.metrics.evaluate` with ``per_label=True``.
 
@@ -315,15 +367,17 @@ def evaluate_labels(
     names = common_names(label_names, Y=Y, **predicted)
     # Without predicted labels only the counts of true labels are used.
     compared: Any = labels if labels is not None else np.zeros(np.shape(predicted["scores"]), dtype=np.int8)
-    counts = overlap(Y, compared, convention, missing, axis=0, keep_unknown=True)
+    counts = overlap(Y, compared, convention, missing, 0, sample_weight, keep_unknown=True)
     columns = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1(0.0)}
     if "auc" in chosen:
-        columns["auc"] = label_areas(Y, scores, convention, missing)
+        columns["auc"] = label_areas(Y, scores, convention, missing, sample_weight)
     frame = pandas.DataFrame({name: np.where(counts.known > 0, columns[name], np.nan) for name in chosen}, index=names)
-    return frame.assign(support=counts.true.astype(np.int64), known=counts.known.astype(np.int64))
+    kind = np.int64 if sample_weight is None else np.float64
+    return frame.assign(support=counts.true.astype(kind), known=counts.known.astype(kind))
 
 
 def _check_measure(name: str, predicted: dict[str, Any]) -> str:
+    """Return the name of a measure whose predictions are given; raise ValueError for others."""
     if name not in MEASURES:
         raise ValueError(f"A measure of a label must be one of {', '.join(MEASURES)}. Got {name!r} instead.")
     if predicted[MEASURES[name]] is None:

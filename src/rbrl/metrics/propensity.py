@@ -80,6 +80,7 @@ def psp_at_k(
     *,
     propensities: ArrayLike,
     convention: str = "paper",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Propensity-scored precision of the k best-scored labels, divided by its largest value.
 
@@ -99,6 +100,8 @@ def psp_at_k(
         Result of :func:`propensities` for the training labels.
     convention : str
         Option of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -111,7 +114,7 @@ def psp_at_k(
     >>> psp_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=2, propensities=[0.5, 0.5, 0.25])
     0.3333333333333333
     """
-    return _inverse_propensity_share(Y, scores, k, propensities, convention, discounted=False)
+    return _inverse_propensity_share(Y, scores, k, propensities, convention, sample_weight, discounted=False)
 
 
 def psndcg_at_k(
@@ -121,6 +124,7 @@ def psndcg_at_k(
     *,
     propensities: ArrayLike,
     convention: str = "paper",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Propensity-scored nDCG of the k best-scored labels, divided by its largest value.
 
@@ -141,6 +145,8 @@ def psndcg_at_k(
         Result of :func:`propensities` for the training labels.
     convention : str
         Option of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -153,7 +159,7 @@ def psndcg_at_k(
     >>> psndcg_at_k([[0, 1, 0]], [[0.9, 0.5, 0.1]], k=3, propensities=[0.5, 0.5, 0.25]).__round__(4)
     0.6309
     """
-    return _inverse_propensity_share(Y, scores, k, propensities, convention, discounted=True)
+    return _inverse_propensity_share(Y, scores, k, propensities, convention, sample_weight, discounted=True)
 
 
 def _inverse_propensity_share(
@@ -162,14 +168,15 @@ def _inverse_propensity_share(
     k: int,
     propensities: ArrayLike,
     convention: str,
+    sample_weight: ArrayLike | None,
     discounted: bool,
 ) -> float:
     """Return the gain of the predicted ranking, divided by the gain of the best ranking."""
-    T, best = _check_best_labels(Y, scores, k, convention)
+    T, best, row_weights = _check_best_labels(Y, scores, k, convention, sample_weight)
     weights = 1 / _check_propensities(propensities, T.shape[1])
     rank_weights = discounts(best.shape[1]) if discounted else np.ones(best.shape[1])
     n_relevant = count_relevant(T)
-    scale = 1 / ideal_dcg(np.maximum(n_relevant, 1), k) if discounted else np.ones(T.shape[0])
+    scale = row_weights / ideal_dcg(np.maximum(n_relevant, 1), k) if discounted else row_weights
     gains = (relevance_of(T, best) * weights[best]) @ rank_weights
     row, column = T.nonzero()
     order = np.lexsort((-weights[column], row))
@@ -223,7 +230,7 @@ def frequency_report(Y: MatrixLike, scores: MatrixLike, Y_train: MatrixLike, k: 
     """
     from pandas import DataFrame  # slow to import
 
-    T, best = _check_best_labels(Y, scores, k, "paper")
+    T, best, _ = _check_best_labels(Y, scores, k, "paper")
     frequencies, _ = _label_frequencies(Y_train)
     if len(frequencies) != T.shape[1]:
         raise InvalidLabelsError(
@@ -250,7 +257,7 @@ def frequency_report(Y: MatrixLike, scores: MatrixLike, Y_train: MatrixLike, k: 
 
 
 def _cut_by_frequency(frequencies: IntArray) -> IntArray:
-    """Return 0, 1 or 2 for each label of the head, the torso and the tail."""
+    """Return 0, 1 or 2 for each label of the head, the torso and the tail: (n_labels,)."""
     total = int(frequencies.sum())
     if not total:
         raise InvalidLabelsError(
@@ -269,10 +276,12 @@ def _label_frequencies(Y_train: MatrixLike) -> tuple[IntArray, int]:
     return np.asarray(T.sum(axis=0, dtype=np.int64)).ravel(), T.shape[0]
 
 
-def _check_best_labels(Y: MatrixLike, scores: MatrixLike, k: int, convention: str) -> tuple[Any, IntArray]:
-    """Return the true labels as a CSR matrix without zeros, and the k best labels of each row."""
+def _check_best_labels(
+    Y: MatrixLike, scores: MatrixLike, k: int, convention: str, sample_weight: ArrayLike | None = None
+) -> tuple[Any, IntArray, FloatArray]:
+    """Return the true labels as a CSR matrix without zeros, the k best labels of each row, and its weight."""
     check_k(k)
-    T, F, _ = check_scores(Y, scores, convention, "raise")
+    T, F, _, weights = check_scores(Y, scores, convention, "raise", sample_weight)
     lowest = F.data.min(initial=0) if issparse(F) and F.nnz < F.shape[0] * F.shape[1] else 0
     if lowest < 0:
         raise ValueError(
@@ -282,10 +291,11 @@ def _check_best_labels(Y: MatrixLike, scores: MatrixLike, k: int, convention: st
         )
     T = sparse.csr_array(T, dtype=bool)
     T.eliminate_zeros()
-    return T, best_labels(F, k)
+    return T, best_labels(F, k), weights
 
 
 def _check_propensities(propensities: ArrayLike, n_labels: int) -> FloatArray:
+    """Return propensities (n_labels,) as floats; raise ValueError unless they are in (0, 1]."""
     p = np.asarray(propensities, dtype=np.float64)
     if p.shape != (n_labels,):
         raise ValueError(

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rbrl._common.linalg import best_columns, descending_order, first_of_tie, last_of_tie
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
+from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.metrics.inputs import (
     RowBlock,
     best_labels,
@@ -23,7 +23,10 @@ RowMetric: TypeAlias = Callable[[RowBlock, str], Array]
 NO_RELEVANT_LABEL = "None of the samples has a relevant label"
 
 
-def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def ranking_loss(
+    Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Fraction of (relevant, irrelevant) label pairs in the wrong order, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n
@@ -40,6 +43,8 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
         and count 0 in "sklearn". In "mulan" the later of two tied labels ranks first.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -52,17 +57,21 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
     >>> ranking_loss([[1, 0, 1]], [[0.9, 0.5, 0.1]])
     0.5
     """
-    return _mean_over_rows(_ranking_loss_rows, Y, scores, convention, missing, without_pair=0.0)
+    return _mean_over_rows(_ranking_loss_rows, Y, scores, convention, missing, sample_weight, without_pair=0.0)
 
 
 def _ranking_loss_rows(rows: RowBlock, convention: str) -> FloatArray:
+    """Return the ranking loss of each row; every row has a pair."""
     row, rank, among = _ranks_of_relevant(rows, later_first=convention == "mulan")
     n_relevant = rows.relevant.sum(axis=1)
     wrong = np.bincount(row, weights=rank - among, minlength=len(n_relevant))
     return wrong / (n_relevant * (rows.n_known - n_relevant))
 
 
-def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def average_precision(
+    Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Fraction of relevant labels among those ranked no lower than a relevant one, averaged.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{1}{|Y_i^+|} \sum_{j \in Y_i^+}
@@ -78,6 +87,8 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
         ranks, and samples without a pair count 1.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -90,10 +101,11 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
     >>> average_precision([[1, 0, 1]], [[0.9, 0.5, 0.1]])
     0.8333333333333333
     """
-    return _mean_over_rows(_average_precision_rows, Y, scores, convention, missing, without_pair=1.0)
+    return _mean_over_rows(_average_precision_rows, Y, scores, convention, missing, sample_weight, without_pair=1.0)
 
 
 def _average_precision_rows(rows: RowBlock, convention: str) -> FloatArray:
+    """Return the average precision of each row; every row has a relevant label."""
     row, rank, among = _ranks_of_relevant(rows, later_first=convention != "sklearn")
     n_relevant = rows.relevant.sum(axis=1)
     return np.bincount(row, weights=among / rank, minlength=len(n_relevant)) / n_relevant
@@ -102,8 +114,8 @@ def _average_precision_rows(rows: RowBlock, convention: str) -> FloatArray:
 def _ranks_of_relevant(rows: RowBlock, later_first: bool) -> tuple[IntArray, IntArray, IntArray]:
     """Return the row, the rank and the rank among relevant labels of each relevant label.
 
-    Ranks count from 1. With `later_first` the later of two tied labels ranks first; otherwise
-    tied labels share the last of their ranks.
+    The three arrays are ordered by row, and then by rank. Ranks count from 1. With `later_first`
+    the later of two tied labels ranks first; otherwise tied labels share the last of their ranks.
     """
     F = rows.ranking_scores
     order = descending_order(F, later_first)
@@ -115,7 +127,10 @@ def _ranks_of_relevant(rows: RowBlock, later_first: bool) -> tuple[IntArray, Int
     return row, position + 1, np.cumsum(T, axis=1, dtype=np.int32)[row, position]
 
 
-def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def one_error(
+    Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Fraction of samples whose best-scored label is irrelevant.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n [\arg\max_j f_j(x_i) \notin Y_i^+]
@@ -129,6 +144,8 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
         True labels, 0/1, and predicted scores.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -141,10 +158,11 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
     >>> one_error([[1, 0, 1], [0, 1, 0]], [[0.9, 0.5, 0.1], [0.2, 0.1, 0.0]])
     0.5
     """
-    return _mean_over_rows(_one_error_rows, Y, scores, convention, missing, without_pair=None)
+    return _mean_over_rows(_one_error_rows, Y, scores, convention, missing, sample_weight, without_pair=None)
 
 
 def _one_error_rows(rows: RowBlock, convention: str) -> BoolArray:
+    """Return whether no best-scored label of a row is relevant."""
     F = rows.ranking_scores
     best = F.max(axis=1, keepdims=True) == F
     return ~np.logical_and(best, rows.relevant).any(axis=1)
@@ -152,26 +170,31 @@ def _one_error_rows(rows: RowBlock, convention: str) -> BoolArray:
 
 def _mean_over_rows(
     row_metric: RowMetric, Y: MatrixLike, scores: MatrixLike, convention: str, missing: str,
-    without_pair: float | None,
+    sample_weight: ArrayLike | None, without_pair: float | None,
 ) -> float:  # fmt: skip
     """Average over the rows with a pair; in "sklearn", other rows count `without_pair` if given."""
     total = 0.0
-    n_rows = 0
     n_samples = 0
-    for rows in row_blocks(*check_scores(Y, scores, convention, missing)):
+    weight_with_pair = 0.0
+    weight = 0.0
+    for rows in row_blocks(*check_scores(Y, scores, convention, missing, sample_weight)):
         n_samples += len(rows.relevant)
+        weight += float(rows.weights.sum())
         has_pair = rows.relevant.any(axis=1) & rows.irrelevant.any(axis=1)
-        values = row_metric(rows.take(has_pair), convention)
-        total += float(values.sum())
-        n_rows += len(values)
+        with_pair = rows.take(has_pair)
+        total += float((with_pair.weights * row_metric(with_pair, convention)).sum())
+        weight_with_pair += float(with_pair.weights.sum())
     if convention == "sklearn" and without_pair is not None and n_samples:
-        return (total + without_pair * (n_samples - n_rows)) / n_samples
-    if n_rows == 0:
+        return (total + without_pair * (weight - weight_with_pair)) / weight
+    if weight_with_pair == 0:
         return warn_undefined(f"None of the {n_samples} samples has a relevant and an irrelevant label")
-    return total / n_rows
+    return total / weight_with_pair
 
 
-def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def coverage(
+    Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Steps down the ranking until every relevant label is covered, averaged.
 
     .. math:: \frac{1}{l} \Bigl(\frac{1}{n} \sum_{i=1}^n \max_{j \in Y_i^+} rank(x_i, j) - 1\Bigr)
@@ -187,6 +210,8 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
         one nor divided by l; tied labels share the last of their ranks.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -200,21 +225,22 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
     0.6666666666666666
     """
     total = 0.0
-    n_rows = 0
-    n_labels = np.shape(Y)[1]
-    for rows in row_blocks(*check_scores(Y, scores, convention, missing)):
+    weight = 0.0
+    checked = check_scores(Y, scores, convention, missing, sample_weight)
+    n_labels = checked.Y.shape[1]
+    for rows in row_blocks(*checked):
         depth = _depth(rows.relevant, rows.ranking_scores, convention)
         if convention != "sklearn":  # a step is larger if fewer labels are known
             depth = 1 + (depth - 1) * (n_labels / rows.n_known)
-        total += float(depth.sum())
-        n_rows += len(depth)
-    if n_rows == 0:
+        total += float((rows.weights * depth).sum())
+        weight += float(rows.weights.sum())
+    if weight == 0:
         return warn_undefined()
-    return total / n_rows if convention == "sklearn" else (total / n_rows - 1) / n_labels
+    return total / weight if convention == "sklearn" else (total / weight - 1) / n_labels
 
 
 def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
-    """Return the rank of each row's worst relevant label; without one it is 0, in "mulan" 1."""
+    """Return the rank of the worst label of each row of the mask T; 0 without one, 1 in "mulan"."""
     worst = np.where(T, F, np.inf).min(axis=1, keepdims=True)
     if convention == "sklearn":
         return np.count_nonzero(worst <= F, axis=1) * T.any(axis=1)
@@ -229,8 +255,9 @@ def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
 
 
 def precision_at_k(
-    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise"
-) -> float:
+    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Share of relevant labels among the k best-scored, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|T_k(x_i) \cap Y_i^+|}{k}
@@ -246,6 +273,8 @@ def precision_at_k(
         Number of best-scored labels.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -258,13 +287,14 @@ def precision_at_k(
     >>> precision_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=2)
     0.5
     """
-    hits, _, n_rows = _sum_at_k(_hits, Y, scores, k, convention, missing)
-    return hits / (k * n_rows) if n_rows else warn_undefined()
+    hits, _, weight = _sum_at_k(_hits, Y, scores, k, convention, missing, sample_weight)
+    return hits / (k * weight) if weight else warn_undefined()
 
 
 def recall_at_k(
-    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise"
-) -> float:
+    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Share of a sample's relevant labels that are among the k best-scored, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|T_k(x_i) \cap Y_i^+|}{|Y_i^+|}
@@ -280,6 +310,8 @@ def recall_at_k(
         Number of best-scored labels.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -292,13 +324,14 @@ def recall_at_k(
     >>> recall_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=1)
     0.5
     """
-    total, n_labelled, _ = _sum_at_k(_recalls, Y, scores, k, convention, missing)
-    return total / n_labelled if n_labelled else warn_undefined(NO_RELEVANT_LABEL)
+    total, weight_labelled, _ = _sum_at_k(_recalls, Y, scores, k, convention, missing, sample_weight)
+    return total / weight_labelled if weight_labelled else warn_undefined(NO_RELEVANT_LABEL)
 
 
 def ndcg_at_k(
-    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise"
-) -> float:
+    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise",
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     r"""Normalised discounted cumulative gain of the k best-scored labels, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n
@@ -317,6 +350,8 @@ def ndcg_at_k(
         without relevant labels count 0.
     missing : {"raise", "ignore"}, default="raise"
         Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`.
 
     Returns
     -------
@@ -331,43 +366,47 @@ def ndcg_at_k(
     """
     if convention == "sklearn":
         check_k(k)
-        blocks = row_blocks(*check_scores(Y, scores, convention, missing))
-        values = np.concatenate([_tie_averaged_ndcg(rows, k) for rows in blocks])
-        return float(values.mean()) if len(values) else warn_undefined(NO_RELEVANT_LABEL)
-    total, n_labelled, _ = _sum_at_k(_ndcg, Y, scores, k, convention, missing)
-    return total / n_labelled if n_labelled else warn_undefined(NO_RELEVANT_LABEL)
+        blocks = row_blocks(*check_scores(Y, scores, convention, missing, sample_weight))
+        parts = [(_tie_averaged_ndcg(rows, k), rows.weights) for rows in blocks]
+        values, weights = (np.concatenate(part) for part in zip(*parts))
+        return float(np.average(values, weights=weights)) if len(values) else warn_undefined(NO_RELEVANT_LABEL)
+    total, weight_labelled, _ = _sum_at_k(_ndcg, Y, scores, k, convention, missing, sample_weight)
+    return total / weight_labelled if weight_labelled else warn_undefined(NO_RELEVANT_LABEL)
 
 
 def _sum_at_k(
     row_metric: Callable[[BoolArray, IntArray, int], Array], Y: MatrixLike, scores: MatrixLike,
-    k: int, convention: str, missing: str,
-) -> tuple[float, int, int]:  # fmt: skip
-    """Return the sum over rows with a relevant label, the number of these rows, and of all rows.
+    k: int, convention: str, missing: str, sample_weight: ArrayLike | None,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Return the weighted sum over rows with a relevant label, the weight of these rows, and of all rows.
 
     `row_metric` takes the relevance of the best labels, the number of relevant labels, and k.
     """
     check_k(k)
-    checked = check_scores(Y, scores, convention, missing)
+    checked = check_scores(Y, scores, convention, missing, sample_weight)
     if issparse(checked.predicted) and checked.missing is None:
         best = best_labels(checked.predicted, k)
-        blocks = [(relevance_of(checked.Y, best), count_relevant(checked.Y))]
+        blocks = [(relevance_of(checked.Y, best), count_relevant(checked.Y), checked.weights)]
     else:
-        blocks = [(_gains(rows, k), count_relevant(rows.relevant)) for rows in row_blocks(*checked)]
-    gains, n_relevant = (np.concatenate(parts) for parts in zip(*blocks))
+        blocks = [(_gains(rows, k), count_relevant(rows.relevant), rows.weights) for rows in row_blocks(*checked)]
+    gains, n_relevant, weights = (np.concatenate(parts) for parts in zip(*blocks))
     labelled = n_relevant > 0
     values = row_metric(gains[labelled], n_relevant[labelled], k)
-    return float(values.sum()), len(values), len(gains)
+    return float((weights[labelled] * values).sum()), float(weights[labelled].sum()), float(weights.sum())
 
 
 def _gains(rows: RowBlock, k: int) -> BoolArray:
+    """Return the relevance of the k best labels of each row: (n_rows, k), best first."""
     return relevance_of(rows.relevant, best_columns(rows.ranking_scores, k))
 
 
 def _hits(gains: BoolArray, n_relevant: IntArray, k: int) -> IntArray:
+    """Return the number of relevant labels among the best ones of each row."""
     return gains.sum(axis=1)
 
 
 def _recalls(gains: BoolArray, n_relevant: IntArray, k: int) -> FloatArray:
+    """Return the share of the relevant labels that are among the best ones; each row has some."""
     return gains.sum(axis=1) / n_relevant
 
 

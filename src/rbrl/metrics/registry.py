@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 
-from rbrl._common.typing import LabelNames, MatrixLike
-from rbrl.metrics import labels, probabilities, ranking
+from rbrl._common.checks import suggest
+from rbrl._common.typing import ArrayLike, LabelNames, MatrixLike
+from rbrl.metrics import labels, probabilities, propensity, ranking
 from rbrl.metrics.inputs import CONVENTIONS, MISSING, Classifier, common_names, probabilities_of, scores_of
 from rbrl.metrics.labels import COUNTS, MEASURES, Overlap, evaluate_labels, overlap
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Headings of the text report that differ from the column names, as in scikit-learn.
 HEADINGS = {"f1": "f1-score"}
+# Method of a classifier that returns each kind of prediction.
+METHODS = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Metric:
         Kind of prediction that is compared with the true labels.
     function : callable
         Function ``function(Y, predicted, convention=...)``. To allow missing labels, it must also
-        take ``missing="ignore"``.
+        take ``missing="ignore"``, and to allow weights, ``sample_weight=...``.
     convention : {"paper", "mulan", "sklearn"}
         Convention of the scorer.
     missing : {"raise", "ignore"}
@@ -68,6 +71,7 @@ class Metric:
     def value(
         self, Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
         convention: str | None = None, missing: str | None = None, probabilities: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """Compute the metric of predicted labels, scores or probabilities, whichever it needs.
 
@@ -83,6 +87,8 @@ class Metric:
             Treatment of missing labels; None means the attribute `missing`.
         probabilities : array or sparse matrix, shape (n_samples, n_labels)
             Predicted probabilities; None if the metric does not need them.
+        sample_weight : array of shape (n_samples,), default=None
+            Weights of the samples; see :func:`rbrl.evaluate`.
 
         Returns
         -------
@@ -90,12 +96,18 @@ class Metric:
         """
         predicted = {"labels": labels, "scores": scores, "probabilities": probabilities}[self.needs]
         if predicted is None:
-            raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
-        options = {"convention": convention or self.convention}
+            method = METHODS[self.needs]
+            raise ValueError(
+                f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead; pass "
+                f"{self.needs}=model.{method}(X), or choose other metrics."
+            )
+        options: dict[str, Any] = {"convention": convention or self.convention}
         missing = missing or self.missing
-        # A function without the parameter `missing` can be used as long as it is not needed.
+        # A function without these parameters can be used as long as they are not needed.
         if missing != MISSING[0]:
             options["missing"] = missing
+        if sample_weight is not None:
+            options["sample_weight"] = sample_weight
         return self.function(Y, predicted, **options)
 
     def scorer(self, convention: str = CONVENTIONS[0], missing: str = MISSING[0]) -> Self:
@@ -112,7 +124,10 @@ class Metric:
         """
         return replace(self, convention=convention, missing=missing)
 
-    def __call__(self, estimator: Classifier, X: MatrixLike, Y: MatrixLike, convention: str | None = None) -> float:
+    def __call__(
+        self, estimator: Classifier, X: MatrixLike, Y: MatrixLike, convention: str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:  # fmt: skip
         """Score a fitted estimator; larger is better, so a loss is negated.
 
         Parameters
@@ -123,6 +138,8 @@ class Metric:
             True labels.
         convention : {"paper", "mulan", "sklearn"}, default=None
             Convention; None means the attribute `convention`.
+        sample_weight : array of shape (n_samples,), default=None
+            Weights of the samples; see :func:`rbrl.evaluate`.
 
         Returns
         -------
@@ -133,7 +150,7 @@ class Metric:
         else:
             predicted = (scores_of if self.needs == "scores" else probabilities_of)(estimator, X)
         prediction: dict[str, Any] = {self.needs: predicted}
-        value = self.value(Y, convention=convention, **prediction)
+        value = self.value(Y, convention=convention, sample_weight=sample_weight, **prediction)
         return value if self.greater_is_better else -value
 
     def better(self, first: float, second: float) -> bool:
@@ -156,17 +173,38 @@ PAPER_METRICS = (
     Metric("average_precision", "Average precision", "Ap", True, "scores", ranking.average_precision),
 )
 
-_AT_K = {
+_AT_K: dict[str, tuple[str, str, Callable[..., float]]] = {
     "precision": ("Precision", "P", ranking.precision_at_k),
     "recall": ("Recall", "R", ranking.recall_at_k),
     "ndcg": ("nDCG", "N", ranking.ndcg_at_k),
 }
+# Metrics that need the propensities of the labels.
+_SCORED_AT_K: dict[str, tuple[str, str, Callable[..., float]]] = {
+    "psp": ("Propensity-scored precision", "PSP", propensity.psp_at_k),
+    "psndcg": ("Propensity-scored nDCG", "PSN", propensity.psndcg_at_k),
+}
 
 
-def _metric_at_k(kind: str, k: int) -> Metric:
-    """Return the record of precision, recall or nDCG at one k."""
-    title, letter, function = _AT_K[kind]
-    return Metric(f"{kind}_at_{k}", f"{title} at {k}", f"{letter}@{k}", True, "scores", partial(function, k=k))
+def _metric_at_k(kind: str, k: int, propensities: ArrayLike | None = None) -> Metric:
+    """Return the record of a metric of the k best-scored labels."""
+    title, letter, function = {**_AT_K, **_SCORED_AT_K}[kind]
+    chosen = partial(function, k=k)
+    if kind in _SCORED_AT_K:
+        if propensities is None:
+            raise ValueError(
+                f"{kind}_at_{k} needs the propensities of the labels. Got propensities=None instead; pass "
+                "propensities=rbrl.metrics.propensities(Y_train) to get_metric."
+            )
+        chosen = partial(_evaluate_known, function, k=k, propensities=propensities)
+    return Metric(f"{kind}_at_{k}", f"{title} at {k}", f"{letter}@{k}", True, "scores", chosen)
+
+
+def _evaluate_known(
+    function: Callable[..., float], Y: MatrixLike, scores: MatrixLike, convention: str,
+    missing: str = MISSING[0], **options: Any,
+) -> float:  # fmt: skip
+    """Call a function that refuses missing labels, whatever `missing` allows."""
+    return function(Y, scores, convention=convention, **options)
 
 
 # To add a metric, add its record here.
@@ -195,15 +233,18 @@ _OTHERS = (
 METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
 
-def get_metric(metric: str | Metric) -> Metric:
-    """Return the metric with a name or abbreviation, such as "ndcg_at_7" or "Hal".
+def get_metric(metric: str | Metric, propensities: ArrayLike | None = None) -> Metric:
+    """Return the metric with a name or abbreviation, such as "ndcg_at_7", "P@7" or "Hal".
 
-    The k of precision, recall and nDCG may be any positive number.
+    The k of precision, recall and nDCG may be any positive number, as well as the k of the
+    propensity-scored metrics "psp_at_5" and "psndcg_at_5".
 
     Parameters
     ----------
     metric : str or Metric
         Name or abbreviation; a record is returned unchanged.
+    propensities : array, shape (n_labels,), default=None
+        Result of :func:`propensities` for the training labels; propensity-scored metrics need it.
 
     Returns
     -------
@@ -220,9 +261,11 @@ def get_metric(metric: str | Metric) -> Metric:
     for known in METRICS.values():
         if metric in (known.name, known.abbreviation):
             return known
-    if match := re.fullmatch(rf"({'|'.join(_AT_K)})_at_([1-9][0-9]*)", str(metric)):
-        return _metric_at_k(match[1], int(match[2]))
-    raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
+    if match := re.fullmatch(r"([A-Za-z]+)(?:_at_|@)([1-9][0-9]*)", str(metric)):
+        for kind, (_, letter, _) in {**_AT_K, **_SCORED_AT_K}.items():
+            if match[1].lower() in (kind, letter.lower()):
+                return _metric_at_k(kind, int(match[2]), propensities)
+    raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.{suggest(metric, METRICS)}")
 
 
 @overload
@@ -230,17 +273,20 @@ def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
     metrics: Iterable[str | Metric] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
     probabilities: MatrixLike | None = None, *, per_label: Literal[False] = False, label_names: LabelNames = None,
+    sample_weight: ArrayLike | None = None,
 ) -> dict[str, float]: ...  # fmt: skip
 @overload
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
     metrics: Iterable[str] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
     probabilities: MatrixLike | None = None, *, per_label: Literal[True], label_names: LabelNames = None,
+    sample_weight: ArrayLike | None = None,
 ) -> "DataFrame": ...  # fmt: skip
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
     metrics: Iterable[Any] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
     probabilities: MatrixLike | None = None, *, per_label: bool = False, label_names: LabelNames = None,
+    sample_weight: ArrayLike | None = None,
 ) -> "dict[str, float] | DataFrame":  # fmt: skip
     """Compute several metrics of one prediction.
 
@@ -269,6 +315,11 @@ def evaluate(
     label_names : sequence of str, default=None
         Names of the labels in the result; None means the names of a data frame among Y, labels
         and scores. If several of these have names, the names must be the same.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples. A sample of weight 2 counts like two equal samples, in every metric,
+        and a sample of weight 0 is left out. Weights need not be whole numbers. An average over
+        samples is weighted; an average over labels is not, but the metric of each label is.
+        Micro averages count each pair of a sample and a label with the weight of the sample.
 
     Returns
     -------
@@ -276,8 +327,8 @@ def evaluate(
         Value by metric name, in the given order.
     pandas.DataFrame
         With `per_label`: a row for each label, with the metrics, the number of samples that have
-        the label (`support`), and the number of samples whose label is not missing (`known`). A
-        ratio 0/0 is 0. An area under a curve without a pair is NaN, and so are all metrics of a
+        the label (`support`), and the number of samples whose label is not missing (`known`), or
+        the sums of their weights. A ratio 0/0 is 0. An area under a curve without a pair is NaN, and so are all metrics of a
         label that is missing in every sample.
 
     Examples
@@ -293,15 +344,16 @@ def evaluate(
     sun     1.0        1      2
     """
     if per_label:
-        return evaluate_labels(Y, labels, scores, metrics, convention, missing, label_names)
+        return evaluate_labels(Y, labels, scores, metrics, convention, missing, label_names, sample_weight)
     common_names(label_names, Y=Y, labels=labels, scores=scores, probabilities=probabilities)
     chosen = [get_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
-    return {metric.name: metric.value(Y, labels, scores, convention, missing, probabilities) for metric in chosen}
+    arguments = (Y, labels, scores, convention, missing, probabilities, sample_weight)
+    return {metric.name: metric.value(*arguments) for metric in chosen}
 
 
 def classification_report(
     Y: MatrixLike, labels: MatrixLike, scores: MatrixLike | None = None, *, label_names: LabelNames = None,
-    digits: int = 2, missing: str = "raise",
+    digits: int = 2, missing: str = "raise", sample_weight: ArrayLike | None = None,
 ) -> str:  # fmt: skip
     """Return a text with precision, recall and F1 of every label, and their averages.
 
@@ -325,6 +377,8 @@ def classification_report(
         Treatment of missing labels, NaN in Y: an error, or left out. If labels are missing, a
         column `known` has the number of samples whose label is known. A label that is missing in
         every sample is left out of all averages.
+    sample_weight : array of shape (n_samples,), default=None
+        Weights of the samples; see :func:`evaluate`. The support is then a sum of weights.
 
     Returns
     -------
@@ -345,21 +399,24 @@ def classification_report(
      samples avg       1.00      0.75      0.83         3
     <BLANKLINE>
     """
-    frame = evaluate_labels(Y, labels, scores, None, "sklearn", missing, label_names)
-    samples = overlap(Y, labels, "sklearn", missing, axis=1, keep_unknown=True)
-    if (frame["known"] == len(samples.known)).all():
+    frame = evaluate_labels(Y, labels, scores, None, "sklearn", missing, label_names, sample_weight)
+    samples = overlap(Y, labels, "sklearn", missing, 1, sample_weight, keep_unknown=True)
+    if (samples.known == len(frame)).all():
         frame = frame.drop(columns="known")
     measures = [name for name in MEASURES if name in frame]
     known = frame[frame[measures[0]].notna()]
     averages = {
-        "micro avg": _average_sets(overlap(Y, labels, "sklearn", missing, axis=None)),
+        "micro avg": _average_sets(overlap(Y, labels, "sklearn", missing, None, sample_weight)),
         "macro avg": {name: known[name].mean() for name in measures},
         "weighted avg": {name: _weighted_mean(known[name], known["support"]) for name in measures},
         "samples avg": _average_sets(samples.where_known()),
     }
-    totals = [str(frame[name].sum()) for name in COUNTS if name in frame]
+    totals = [_format_count(frame[name].sum(), digits) for name in COUNTS if name in frame]
     n_cells = 1 + len(measures)
-    rows = [[str(row[0]), *_format(row[1:n_cells], digits), *map(str, row[n_cells:])] for row in frame.itertuples()]
+    rows = [
+        [str(row[0]), *_format(row[1:n_cells], digits), *(_format_count(count, digits) for count in row[n_cells:])]
+        for row in frame.itertuples()
+    ]
     summary = [
         [name, *_format([values.get(measure) for measure in measures], digits), *totals]
         for name, values in averages.items()
@@ -370,7 +427,10 @@ def classification_report(
 def _average_sets(counts: Overlap) -> dict[str, float]:
     """Average precision, recall and F1 over label sets."""
     values = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1(0.0)}
-    return {name: float(np.mean(value)) if value.size else float("nan") for name, value in values.items()}
+    return {
+        name: float(np.average(value, weights=counts.weights)) if value.size else float("nan")
+        for name, value in values.items()
+    }
 
 
 def _weighted_mean(values: Any, weights: Any) -> float:
@@ -381,6 +441,11 @@ def _weighted_mean(values: Any, weights: Any) -> float:
 
 def _format(values: Iterable[float | None], digits: int) -> list[str]:
     return ["" if value is None else f"{value:.{digits}f}" for value in values]
+
+
+def _format_count(count: float, digits: int) -> str:
+    """Return a number of samples, or a sum of weights, with decimals only if it is not whole."""
+    return str(int(count)) if count == int(count) else f"{count:.{digits}f}"
 
 
 def _format_table(heads: list[str], rows: list[list[str]], summary: list[list[str]], digits: int) -> str:

@@ -5,7 +5,8 @@ from rbrl.out_of_core.design import BlockDesign as BlockDesign
 from rbrl.out_of_core.fit import fit_blocks as fit_blocks
 from rbrl.out_of_core.objective import BlockLoss as BlockLoss
 from rbrl.out_of_core.objective import BlockObjective as BlockObjective
-from rbrl.out_of_core.sources import Blocks, LocalBlocks
+from rbrl.out_of_core.sources import Blocks as Blocks
+from rbrl.out_of_core.sources import LocalBlocks
 from rbrl.out_of_core.sources import as_blocks as as_blocks
 
-__all__ = ["Blocks", "LocalBlocks"]
+__all__ = ["LocalBlocks"]

@@ -69,10 +69,6 @@ def sum_rows(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = No
         Labels in {-1, 0, +1}.
     weights : array (n_rows,) or (n_rows, n_labels), or None
 
-    Returns
-    -------
-    Sums
-
     Examples
     --------
     >>> from rbrl.losses import SquaredHinge
@@ -192,13 +188,18 @@ class BatchSteps:
         return cls(V, *sums, weights=zeros, average=zeros, last_step=zeros, constant=constant)
 
     def coefficients(self) -> FloatArray:
-        """Return the coefficients of the features, with the intercept in the last row."""
+        """Return the coefficients of the features, with the intercept in the last row: a new array."""
         return last_row_times(Rotation(self.directions) @ self.average, self.constant)
 
     def learn(
         self, X: Matrix, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None
     ) -> None:
-        """Update the weights by the step of one batch."""
+        """Update the weights by the step of one batch.
+
+        X (n_rows, n_features) has no constant column. No row has weight 0. ridge and nuclear are
+        penalties of the objective over all rows so far. Arrays are replaced and not changed, so
+        that an earlier state stays valid.
+        """
         turn = Rotation(self.directions)
         w = mean_weights(Y, sample_weight)
         X = _with_column(X, len(self.weights), self.constant)
@@ -233,11 +234,18 @@ class BatchSteps:
         self.n_batches += 1
 
     def _update_average(self, average: FloatArray, new: FloatArray) -> FloatArray:
-        """Return an average over batches after one more batch. Later batches count more."""
+        """Return an average over batches after one more batch: a new array.
+
+        It is called before `n_batches` counts this batch. Later batches count more.
+        """
         return average + (new - average) * (1 + self.DECAY) / (self.n_batches + 1 + self.DECAY)
 
     def _add_batch(self, X: Matrix, Y: Array, F: FloatArray, loss: Loss, w: FloatArray, weights: Weights) -> None:
-        """Add a batch to the sums and averages."""
+        """Add a batch to the sums and averages, with scores F at the weights before its step.
+
+        X has the constant column. `w` (n_rows,) are mean weights of the rows, and `weights` those
+        of the loss.
+        """
         squared = X.power(2) if issparse(X) else X**2
         self.squares = self.squares + adjoint(squared, w[:, None])[:, 0]
         self.spread = self.spread + w @ scores(X, self.directions) ** 2
@@ -245,7 +253,7 @@ class BatchSteps:
         self.label_hessian = self._update_average(self.label_hessian, loss.label_hessian(Y, F, weights) / w.sum())
 
     def _curvature(self, turn: Rotation) -> FloatArray:
-        """Return the sums of squares along the rotated coordinates.
+        """Return the sums of squares along the rotated coordinates: (n_columns,), a new array.
 
         Outside the span of the directions, the Gram matrix is assumed to be diagonal.
         """
@@ -256,7 +264,7 @@ class BatchSteps:
 
 
 def _with_column(X: Matrix, n_columns: int, constant: float) -> Matrix:
-    """Return X, with a constant column if there is an intercept."""
+    """Return X, with a constant column if it has one column less than `n_columns`."""
     return with_constant(X, constant) if n_columns > X.shape[1] else X
 
 
@@ -285,10 +293,6 @@ def learn_batch(
         intercept. Steps use the value that follows from the ridge penalties of the first call.
     intercept_ridge : float, "ridge" or None, default=None
         Ridge penalty of the intercept; see :func:`fit_blocks`.
-
-    Returns
-    -------
-    dict
 
     Examples
     --------
@@ -351,4 +355,5 @@ def streamed_coefficients(
     gram = last_row_times(last_row_times(sums.gram, constant).T, constant).copy()
     design = SummedDesign(n_samples, *whiten(gram), constant=constant)
     objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
+    # No solver continues from this point, so that the nuclear norm is reweighted more often than at a start.
     return design.coefficients(model_start(objective, rounds=20, settled=2e-8)) * is_known

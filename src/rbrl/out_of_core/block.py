@@ -13,7 +13,7 @@ from rbrl.losses import Loss
 from rbrl.losses.label_graph import LabelCounts, label_counts
 from rbrl.losses.weights import mean_weights
 from rbrl.problem.design import add_adjoint, extended_scores, scores
-from rbrl.scales import first_row, shifted_sums
+from rbrl.scales import shifted_sums
 from rbrl.targets import encode_matrix
 
 # Number of scores that are computed at a time, so that they stay in the cache of the processor.
@@ -85,16 +85,27 @@ class Block(NamedTuple):
 
 
 def describe_columns(block: Block) -> tuple[Any, ...]:
-    """Return the properties of the first block that the other blocks must share."""
+    """Return the properties of the first block that the other blocks must share.
+
+    They are n_features, n_labels, name, type of the labels, sparse labels, and the shift of
+    :func:`rbrl.scales.shifted_sums`.
+    """
     _check_matrices(block)
     shapes = block.X.shape[1], block.Y.shape[1], block.name
-    return *shapes, block.Y.dtype, sparse.issparse(block.Y), sparse.issparse(block.X), first_row(block.X)
+    X = block.X
+    shift = np.zeros(X.shape[1]) if sparse.issparse(X) else np.asarray(X[:1]).sum(axis=0, dtype=np.float64)
+    return *shapes, block.Y.dtype, sparse.issparse(block.Y), shift
 
 
 def survey_block(
     block: Block, expected: tuple[int, int, str], whole_gram: bool, sample_rows: int, shift: FloatArray
 ) -> tuple[Any, ...]:
-    """Check a block; return its sums, the names of blocks with zeros and with minus ones, and a sample."""
+    """Check a block; return its sums, the blocks with zeros and with minus ones, and a sample.
+
+    The order of the results is that of their use in :func:`rbrl.out_of_core.design.take_survey`.
+    `expected` has the numbers of features and labels, and the name of the first block. The Gram
+    matrix is its diagonal unless `whole_gram`.
+    """
     _check_matrices(block)
     n_features, n_labels, first_name = expected
     if (block.X.shape[1], block.Y.shape[1]) != (n_features, n_labels):
@@ -127,6 +138,7 @@ def survey_block(
 
 
 def _check_matrices(block: Block) -> None:
+    """Raise DataFormatError unless X, Y and the weights are matrices of numbers with the same rows."""
     shapes: list[Any] = [getattr(matrix, "shape", None) for matrix in (block.X, block.Y)]
     if any(shape is None or len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
         raise DataFormatError(
@@ -140,6 +152,7 @@ def _check_matrices(block: Block) -> None:
 
 
 def _check_weights(block: Block) -> None:
+    """Raise DataFormatError for weights of a wrong shape, or that are not finite and >= 0."""
     shape = getattr(block.weights, "shape", None)
     if shape not in (block.Y.shape[:1], block.Y.shape):
         raise DataFormatError(
@@ -154,7 +167,11 @@ def _check_weights(block: Block) -> None:
 
 
 def _label_values(block: Block) -> tuple[bool, bool]:
-    """Return whether zeros and whether minus ones occur among the labels."""
+    """Return whether zeros and whether minus ones occur among the labels.
+
+    An entry of a sparse matrix that is not stored is 0. It raises InvalidLabelsError for other
+    values; NaN is allowed.
+    """
     values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
     values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     if not set(values.tolist()) <= {-1, 0, 1}:
@@ -165,12 +182,19 @@ def _label_values(block: Block) -> tuple[bool, bool]:
 
 
 def extended_value(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[float]:
-    """Return the loss of one block from scores in extended precision, in a tuple."""
+    """Return the loss of one block from scores in extended precision, in a tuple.
+
+    The coefficients (n_features, n_labels) may have the intercepts in one more row.
+    """
     return (sum(loss.value(Y, extended_scores(X, coefficients), weights) for X, Y, weights in block.slices()),)
 
 
 def evaluate_block(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[Any, ...]:
-    """Return the terms, the gradient, the label Hessian and the sums of an :class:`Evaluation` for one block."""
+    """Return the terms, the gradient, the label Hessian and the sums of an :class:`Evaluation`.
+
+    They are those of one block, at coefficients (n_features, n_labels) with the intercepts in a
+    last row, if there are any. The reach is in a list, because results are added.
+    """
     n_labels = coefficients.shape[1]
     G = np.zeros(coefficients.shape)
     H = np.zeros((n_labels, n_labels))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 
 from rbrl._common.linalg import whiten
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
+from rbrl.datasets.dataset import stack_rows
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.out_of_core.block import describe_columns, projected_gram, survey_block
 from rbrl.out_of_core.sources import Blocks
@@ -50,6 +50,7 @@ class BlockScores:
     sampled: FloatArray | None = None
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return int(self.design.shape[0])
 
     @property
@@ -58,19 +59,23 @@ class BlockScores:
         return len(self), self.weights.shape[1]
 
     def __add__(self, other: Self) -> "BlockScores":
+        """Return the sum of the scores; that of the sample is known only if both are."""
         sampled = None if self.sampled is None or other.sampled is None else self.sampled + other.sampled
         return BlockScores(self.weights + other.weights, self.design, sampled)
 
     def __sub__(self, other: Self) -> "BlockScores":
+        """Return the difference of the scores, without scores of the sample."""
         return BlockScores(self.weights - other.weights, self.design)
 
     def __mul__(self, factors: Any) -> "BlockScores":
+        """Return the scores of the weights times `factors`, a number or an array (n_labels,)."""
         sampled = None if self.sampled is None else self.sampled * factors
         return BlockScores(self.weights * factors, self.design, sampled)
 
     __rmul__ = __mul__
 
     def __matmul__(self, matrix: FloatArray) -> "BlockScores":
+        """Return the scores times a matrix (n_labels, k), without scores of the sample."""
         return BlockScores(self.weights @ matrix, self.design)
 
     @property
@@ -93,6 +98,7 @@ class BlockResidual:
     adjoint: FloatArray
 
     def __matmul__(self, matrix: FloatArray) -> "BlockResidual":
+        """Return the residual times a matrix (n_labels, k)."""
         return BlockResidual(self.adjoint @ matrix)
 
     @property
@@ -115,6 +121,7 @@ class _Transposed(NamedTuple):
     factors: FloatArray | float = 1.0
 
     def __matmul__(self, scores: BlockScores) -> FloatArray:
+        """Return A' Z W for scores Z W: (n_labels, n_labels)."""
         return self.image.T @ (self.factors * scores.weights)
 
 
@@ -124,7 +131,7 @@ class SummedDesign(Design):
     Parameters
     ----------
     n_samples : int
-    turn : array (n_features, ndescribe_columns) or Rotation
+    turn : array (n_features, n_columns) or Rotation
         Matrix from coordinates to coefficients.
     gram_diagonal : array (n_columns,)
         Diagonal of Z'Z.
@@ -208,7 +215,10 @@ class BlockDesign(SummedDesign):
         super().__init__(survey.n_samples, turn, diagonal, self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
-        """Return X'X times V, estimated from the sample."""
+        """Return X'X times V (n_columns, k), estimated from the sample.
+
+        X has the constant column. Each sampled row counts as often as the rows that it represents.
+        """
         X, _, multiplicities, _ = self.sample
         R = multiplicities[:, None] * scores(X, last_row_times(V, self.constant))
         return last_row_times(add_adjoint(X, R, np.zeros(V.shape)), self.constant)
@@ -240,7 +250,7 @@ class Survey(NamedTuple):
     empty_share : float
         Weighted share of the rows without a relevant label.
     sparse_features : bool
-        Whether the features of the first block are sparse.
+        Whether the features of all blocks are sparse.
     sample : tuple of X, Y, multiplicities, weights
         Some rows of every block, the number of rows that each of them represents, and their weights, or
         the weights of their entries, times this number.
@@ -271,10 +281,6 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     largest_gram : int, default=5000
         Largest number of features for which the Gram matrix is formed.
 
-    Returns
-    -------
-    Survey
-
     Examples
     --------
     >>> import numpy as np
@@ -286,9 +292,7 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     n_blocks = blocks.n_blocks
     if n_blocks == 0:
         raise ValueError("fit needs at least one block of rows. Got 0 blocks.")
-    n_features, n_labels, name, label_type, sparse_labels, sparse_features, shift = blocks.apply_to_first(
-        describe_columns
-    )
+    n_features, n_labels, name, label_type, sparse_labels, shift = blocks.apply_to_first(describe_columns)
     n_rows = min(SURVEY_ROWS, SURVEY_BYTES // (8 * max(n_labels, 1)))
     totals = blocks.total(
         survey_block,
@@ -309,11 +313,10 @@ def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     X, Y, multiplicities, weights = zip(*samples)
     if any(w.ndim == 2 for w in weights):
         weights = tuple(w if w.ndim == 2 else np.broadcast_to(w[:, None], y.shape) for w, y in zip(weights, Y))
-    stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
-    sample = stack(X), np.vstack(Y), np.concatenate(multiplicities), np.concatenate(weights)
+    sample = stack_rows(X), np.vstack(Y), np.concatenate(multiplicities), np.concatenate(weights)
     return Survey(
         n_samples=n_samples, n_features=n_features, n_labels=n_labels, n_entries=n_entries,
         low=-1 if minus_ones else 0, label_type=label_type, sparse_labels=sparse_labels, known=known,
         gram=gram, sums=sums, scales=ColumnScales.from_sums(*weighted_sums),
-        empty_share=empty_weight / weighted_sums[0], sparse_features=sparse_features, sample=sample,
+        empty_share=empty_weight / weighted_sums[0], sparse_features=all(map(issparse, X)), sample=sample,
     )  # fmt: skip

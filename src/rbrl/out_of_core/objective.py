@@ -89,7 +89,10 @@ class BlockLoss:
         return found.terms, BlockResidual(found.adjoint)
 
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
-        """Return the sum of the generalised Hessians of the rows, from the pass of `evaluate`."""
+        """Return the sum of the generalised Hessians of the rows, from the pass of `evaluate`.
+
+        It is the kept array (n_labels, n_labels), which the caller must not change.
+        """
         return self._evaluate_at(at.weights).label_hessian
 
     def extended_value(self, coefficients: FloatArray) -> float:
@@ -113,10 +116,6 @@ class BlockLoss:
         at, along : BlockScores
         t : array (n_labels,)
             Step lengths.
-
-        Returns
-        -------
-        LineValue
         """
         _, labels, sample_weights = self._sample
         if self._line is None or self._line[0] is not at or self._line[1] is not along:
@@ -140,10 +139,6 @@ class BlockLoss:
         at, along : BlockScores
         t : array (n_labels,)
             Step lengths.
-
-        Returns
-        -------
-        LineValue
         """
         end_weights = along.weights * t
         end_weights += at.weights
@@ -156,12 +151,16 @@ class BlockLoss:
         return LineValue(end.terms.value, after, curvatures, joint_curvature)
 
     def _sample_scores(self, at: BlockScores) -> FloatArray:
+        """Return the scores of the sample, which `at` keeps for later calls."""
         if at.sampled is None:
             at.sampled = scores(self._sample[0], self.design.coefficients(at.weights))
         return at.sampled
 
     def _evaluate_at(self, W: FloatArray) -> Evaluation:
-        """Return the evaluation at these weights, and keep it."""
+        """Return the evaluation at weights W, from an earlier pass if W is the same.
+
+        The last `KEPT_EVALUATIONS` and the one at zero weights are kept. W is kept without a copy.
+        """
         for kept in self.evaluations:
             if _equal(kept.weights, W):
                 return kept
@@ -173,7 +172,10 @@ class BlockLoss:
         return new
 
     def pass_over_blocks(self, W: FloatArray, coefficients: FloatArray) -> Evaluation:
-        """Return the evaluation at weights whose coefficients are given, in one pass."""
+        """Return the evaluation at weights W, in one pass; it is not kept.
+
+        `coefficients` are those of W: they go to the blocks, and may have been rounded.
+        """
         has_moved = bool(W.any())
         self.design.columns_multiplied += W.shape[1] * (1 + has_moved)
         total = self.design.blocks.total(evaluate_block, self.loss, coefficients)
@@ -246,7 +248,11 @@ class BlockObjective(SummedObjective):
         self.known = design.survey.known > 0
 
     def prove(self, W: FloatArray, dual_scores: BlockScores) -> Proof:
-        """Return the proof of the gap of coefficients W, from passes that the solver has made."""
+        """Return the proof of the gap of coefficients W, from passes that the solver has made.
+
+        W (n_columns, n_labels) are coefficients of the features, with the intercept in the last
+        row. One pass is made if the solver did not evaluate exactly these.
+        """
         constant = self.design.constant
         evaluations = self.loss.evaluations
         at_W = [kept for kept in evaluations if _equal(kept.coefficients, W)]

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import iadd
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -14,6 +15,8 @@ from rbrl._common.frames import check_same_rows, column_names, fill_masked_entri
 from rbrl._common.progress import Passes
 from rbrl._common.typing import MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
+from rbrl.datasets.shards import file_stamp
+from rbrl.exceptions import DataFormatError
 from rbrl.out_of_core.block import Block
 
 # Function of a block and other arguments. It returns a tuple of numbers, arrays and lists, which can be added.
@@ -78,7 +81,10 @@ class Blocks(ABC):
 
     @abstractmethod
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Compute the sum where the rows are."""
+        """Return the sum of ``function(block, *arguments)``, computed where the rows are.
+
+        It calls `progress.advance`. There is at least one block.
+        """
 
     @abstractmethod
     def apply_to_first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
@@ -111,9 +117,14 @@ class LocalBlocks(Blocks):
         self._parts = parts
         self.n_blocks = len(parts)
         self.reading_seconds = 0.0
+        # Size and time of the last change of each file when it was first read.
+        self._stamps: dict[int, tuple[int, int]] = {}
 
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Return the sum, computed one block at a time."""
+        """Return the sum, computed one block at a time.
+
+        The results of the first block are added to in place.
+        """
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             part = function(self._read(i), *arguments)
@@ -128,10 +139,22 @@ class LocalBlocks(Blocks):
     def _read(self, i: int) -> Block:
         """Read part i, add the time that this takes to `reading_seconds`, and return its block."""
         start = time.perf_counter()
-        part = self._parts[i]
         paths = getattr(self._parts, "paths", None)
+        if paths:
+            self._check_unchanged(i, paths[i])
+        part = self._parts[i]
         self.reading_seconds += time.perf_counter() - start
         return _make_block(part, str(paths[i]) if paths else f"part {i}")
+
+    def _check_unchanged(self, i: int, path: Path) -> None:
+        """Raise DataFormatError if a file has changed since it was first read."""
+        stamp = file_stamp(path)
+        first = self._stamps.setdefault(i, stamp)
+        if stamp != first:
+            raise DataFormatError(
+                f"{path} changed during the fit: it had {first[0]} bytes when it was first read, and now has {stamp[0]}. "
+                "Every pass must read the same rows: fit again when no program writes to the file."
+            )
 
 
 class DaskBlocks(Blocks):
@@ -164,10 +187,6 @@ class DaskBlocks(Blocks):
         sample_weight : Dask array (n_samples,) or (n_samples, n_labels), default=None
         label_mask : Dask array (n_samples, n_labels), default=None
             Mask that is True for known labels. Other entries get the weight 0.
-
-        Returns
-        -------
-        DaskBlocks
         """
         weights = sample_weight
         if label_mask is not None:
@@ -207,7 +226,11 @@ class DaskBlocks(Blocks):
 
 
 def _make_block(part: Any, name: str) -> Block:
-    """Return the block of a part (X, Y) or (X, Y, weights)."""
+    """Return the block of a part (X, Y) or (X, Y, weights), with the name of its messages.
+
+    The matrices are not copied unless entries are masked. Their shapes are checked later, in the
+    survey.
+    """
     X, Y, *weights = part
     if hasattr(X, "iloc"):
         check_same_rows(X=X, Y=Y)
@@ -216,7 +239,7 @@ def _make_block(part: Any, name: str) -> Block:
 
 
 def _as_dask_array(name: str, data: Any) -> Any:
-    """Return a Dask array or data frame as a Dask array."""
+    """Return a Dask array or data frame as a Dask array; raise ValueError for anything else."""
     if not hasattr(data, "to_delayed"):
         raise ValueError(
             f"If X is a Dask array or data frame, {name} must be one, too. Got {type(data).__name__}; use "
@@ -246,7 +269,10 @@ def _check_same_rows(name: str, X_rows: tuple[float, ...], rows: tuple[float, ..
 
 
 def _add_all(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Add the results of other tasks; the first one is copied, because tasks must not change their inputs."""
+    """Add the results of other tasks, in their order; lists are joined.
+
+    The first one is copied, because tasks must not change their inputs.
+    """
     first = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
     return reduce(lambda total, result: tuple(map(iadd, total, result)), results[1:], first)
 
@@ -261,10 +287,6 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     y : Dask array or data frame, or None
     sample_weight, label_mask : Dask arrays, or None
         Weights and mask of Dask arrays. Parts contain their weights.
-
-    Returns
-    -------
-    Blocks or None
 
     Examples
     --------
@@ -311,15 +333,9 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
 
 
 def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
-    """Yield the features of shards or of a list of parts (X, Y), block by block; yield other data in one block.
+    """Yield the features of shards or of a list of parts (X, Y), block by block.
 
-    Parameters
-    ----------
-    X : any input of predict
-
-    Yields
-    ------
-    features
+    Any other input of `predict` is yielded in one block.
     """
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))

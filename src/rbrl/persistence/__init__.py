@@ -15,7 +15,7 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import scipy
 import sklearn
 import skops
 import skops.io
+from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.bases import BaseEstimator
 from rbrl._common.environment import read_array_header, replace_file
@@ -37,11 +38,12 @@ from rbrl.persistence.schema import (
     find_refused_pairs,
     iterate_nodes,
     make_printable,
-    trusted_names,
+    make_reproducible,
+    trusted_types,
     update_modules,
 )
 
-__all__ = ["describe"]
+__all__ = ["describe", "trusted_types"]
 
 MAGIC = b"rbrl model 1\n"
 MAX_DIGEST_BYTES = 100
@@ -52,6 +54,9 @@ VERSIONS = {
 }  # fmt: skip
 # Packages whose version may change the predictions of a model.
 PREDICTING_PACKAGES = ("rbrl", "scikit-learn")
+SCHEMA_FILE = "schema.json"
+# Number of Unix as the system that created an entry of an archive.
+UNIX = 3
 VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 
@@ -80,6 +85,7 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     >>> load(path).predict(X)[1]
     array([1, 1])
     """
+    check_is_fitted(model)
     facts = ("objective_", "gap_", "n_iter_")
     summary = {name: getattr(model, name) for name in facts if hasattr(model, name)}
     # The rank is stored only if it was computed before: computing it may take longer than the fit.
@@ -87,8 +93,9 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     content = {"version": __version__, "versions": VERSIONS, "class": type(model).__name__}
     with _without_callbacks(model):
         archive = skops.io.dumps({**content, "summary": summary, "model": model})
-    untrusted = sorted(set(skops.io.get_untrusted_types(data=archive)) - set(trusted_names()))
-    refused = [*find_refused_pairs(_read_schema(archive)), *untrusted]
+    untrusted = sorted(set(skops.io.get_untrusted_types(data=archive)) - set(trusted_types()))
+    schema = _read_schema(archive)
+    refused = [*find_refused_pairs(schema), *untrusted]
     if refused:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved: it holds {', '.join(refused)}, which a model file must not contain. "
@@ -99,8 +106,12 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     except ModelFileError as error:
         name = type(model).__name__
         raise ModelFileError(f"{name} cannot be saved, because rbrl.load would reject it: {error}") from None
-    with replace_file(path) as temporary:
-        temporary.write_bytes(MAGIC + hashlib.sha256(archive).hexdigest().encode() + b"\n" + archive)
+    files = make_reproducible(schema)
+    archive = _pack_archive(archive, files, schema)
+    digest = hashlib.sha256(archive).hexdigest().encode()
+    with replace_file(path) as temporary, open(temporary, "wb") as file:
+        file.write(MAGIC + digest + b"\n")
+        file.write(archive)
 
 
 @contextmanager
@@ -205,7 +216,7 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
         if update_modules(schema):
             archive = _replace_schema(archive, schema)
         check_schema(schema)
-        content = skops.io.loads(archive, trusted=trusted_names())
+        content = skops.io.loads(archive, trusted=trusted_types())
         _check_notes(content)
         check_model(content["model"])
     except MemoryError:
@@ -219,16 +230,48 @@ def _read(path: Path, max_bytes: int) -> dict[str, Any]:
 
 
 def _read_schema(archive: bytes) -> Any:
+    """Return the schema of an archive, which is JSON that skops wrote; it is not checked."""
     with zipfile.ZipFile(io.BytesIO(archive)) as entries:
-        return json.loads(entries.read("schema.json"))
+        return json.loads(entries.read(SCHEMA_FILE))
 
 
 def _replace_schema(archive: bytes, schema: Any) -> bytes:
+    """Return a copy of an archive with another schema, which is the object that JSON text stands for."""
     changed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(changed, "w") as copy:
         for name in entries.namelist():
-            copy.writestr(name, json.dumps(schema) if name == "schema.json" else entries.read(name))
+            copy.writestr(name, json.dumps(schema) if name == SCHEMA_FILE else entries.read(name))
     return changed.getvalue()
+
+
+def _pack_archive(archive: bytes, files: Mapping[str, str], schema: Any) -> bytes:
+    """Return an archive with files of another archive under new names, and with a new schema.
+
+    Its bytes depend on the contents only, and not on the time.
+    """
+    copied = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as entries, zipfile.ZipFile(copied, "w") as copy:
+        for old, new in files.items():
+            content = entries.read(old)
+            copy.writestr(_undated_entry(new), _pack_sparse(content) if new.endswith(".npz") else content)
+        copy.writestr(_undated_entry(SCHEMA_FILE), json.dumps(schema))
+    return copied.getvalue()
+
+
+def _pack_sparse(content: bytes) -> bytes:
+    """Return the file of a sparse array, which is an archive of compressed arrays, without dates."""
+    copied = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as parts, zipfile.ZipFile(copied, "w", zipfile.ZIP_DEFLATED) as copy:
+        for name in parts.namelist():
+            copy.writestr(_undated_entry(name), parts.read(name), zipfile.ZIP_DEFLATED)
+    return copied.getvalue()
+
+
+def _undated_entry(name: str) -> zipfile.ZipInfo:
+    """Return the header of an entry with the earliest date, which is the same on all systems."""
+    entry = zipfile.ZipInfo(name)
+    entry.create_system = UNIX
+    return entry
 
 
 def _check_notes(content: Any) -> None:

@@ -64,7 +64,7 @@ KINDS = {
         "n_neighbors_", "n_samples_seen_", "n_votes_", "pairs_", "rank_", "subsets_",
     ), WHOLE),
     **dict.fromkeys(("Y_fit_", "all_labelled_", "label_sets_", "played_"), TRUTH),
-    **dict.fromkeys(("classes_", "feature_names_in_", "label_names_"), NAMES),
+    **dict.fromkeys(("categories_", "classes_", "feature_names_in_", "label_names_"), NAMES),
 }  # fmt: skip
 # Attributes that may be infinite: a threshold below every score may be minus infinity because of rounding.
 INFINITE_ATTRIBUTES = ("threshold_", "thresholds_")
@@ -148,6 +148,7 @@ def _iterate_parts(value: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _check_estimator(model: BaseEstimator) -> None:
+    """Raise ModelFileError if an estimator of rbrl or scikit-learn has parts that no fit makes."""
     if type(model).__module__.startswith("rbrl."):
         # The axes of the `coef_` of a decision rule are labels. The rule checks its sizes when it is used.
         if not isinstance(model, DecisionRule):
@@ -206,10 +207,12 @@ def _iterate_arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _are_names(values: np.ndarray[Any, Any]) -> bool:
+    """Return whether an array of objects contains only text and numbers."""
     return all(isinstance(value, str | int | float | np.generic) for value in values.flat)
 
 
 def _are_finite(numbers: np.ndarray[Any, Any], allow_infinite: bool) -> bool:
+    """Return whether no number is NaN, nor infinite unless that is allowed."""
     return not np.isnan(numbers).any() if allow_infinite else bool(np.isfinite(numbers).all())
 
 
@@ -328,6 +331,7 @@ def _check_svm(model: BaseEstimator) -> None:
 
 
 def _check_steps(pipeline: Pipeline) -> None:
+    """Raise ModelFileError if a step of a pipeline is not a pair of a name and an estimator."""
     for step in pipeline.steps:
         named = isinstance(step, list | tuple) and len(step) == 2 and isinstance(step[0], str)
         if not named or not isinstance(step[1], BaseEstimator | str | None):
@@ -337,7 +341,7 @@ def _check_steps(pipeline: Pipeline) -> None:
 
 
 def _describe(value: Any) -> str:
-    """Describe a value without a call of its own methods."""
+    """Describe a value of a file for an error message; its own methods may be forged, so none is called."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, np.ndarray) and not (value.dtype.kind == "O" and value.ndim == 0):

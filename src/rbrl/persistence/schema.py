@@ -49,6 +49,10 @@ PYTHON_LOSSES = {
 # Keys of a node. A dict with one of these keys counts as a node, because skops may treat it as one.
 NODE_KEYS = frozenset({"__class__", "__id__", "__loader__", "__module__"})
 MAX_TEXT_LENGTH = 400
+# Loaders of immutable objects. Python may share such an object between two attributes or not.
+IMMUTABLE_LOADERS = ("DTypeNode", "FunctionNode", "JsonNode", "TypeNode")
+# Ends of the names of attributes, and of columns in the table of a search, with the seconds of a fit.
+SECONDS = ("_seconds", "_seconds_")
 
 
 def model_classes() -> Iterable[type]:
@@ -95,10 +99,12 @@ def permitted_classes() -> dict[str, frozenset[str]]:
 
 
 def _full_name(cls: type) -> str:
+    """Return the module and the qualified name of a class."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _names_in(modules: dict[str, tuple[str, ...]]) -> set[str]:
+    """Return the full names of classes, given by module."""
     return {f"{module}.{name}" for module, names in modules.items() for name in names}
 
 
@@ -111,12 +117,27 @@ def _ufunc_names() -> Iterator[str]:
                 yield from (f"{module_name}.{name}" for name in functions)
 
 
-def trusted_names() -> list[str]:
-    """Return the names that skops must trust: classes of rbrl, and types that skops does not trust by default.
+def trusted_types() -> list[str]:
+    """Return the names that skops must trust to load a model: classes of rbrl, `numpy.dtype` and sparse arrays.
+
+    They are for other programs that store models with skops, such as MLflow with its parameter
+    `skops_trusted_types`. skops trusts the other types of a model by default. :func:`rbrl.load` needs no
+    list. It also checks the parts of a model, which skops alone does not.
 
     Returns
     -------
     list of str
+        Full names in alphabetical order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skops.io
+    >>> from rbrl import RBRLClassifier
+    >>> from rbrl.persistence import trusted_types
+    >>> archive = skops.io.dumps(RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int)))
+    >>> skops.io.loads(archive, trusted=trusted_types()).predict(np.eye(4)[:1])
+    array([[1, 0, 0, 0]])
     """
     return sorted({"numpy.dtype", *SPARSE_TYPES, *map(_full_name, model_classes())})
 
@@ -238,6 +259,56 @@ def _check_numbers(value: Any, known: dict[Any, str]) -> str:
     if type(number) is int and known.setdefault(number, fingerprint) != fingerprint:
         raise ModelFileError(f"two different objects in it have the number {number}; rbrl.save did not write it.")
     return fingerprint
+
+
+def make_reproducible(schema: Any) -> dict[str, str]:
+    """Remove from a schema what differs between equal models: addresses, names of files, and seconds.
+
+    The numbers of the objects, which are addresses in memory, become 0, 1, 2, ... in the order of the
+    schema. The items of a set are sorted.
+
+    Parameters
+    ----------
+    schema : dict
+        Schema in the form of `json.loads`, which is changed in place.
+
+    Returns
+    -------
+    dict of str to str
+        New name of each file of the archive that the schema still names, in the order of the schema.
+    """
+    for node in list(iterate_nodes(schema)):
+        _remove_seconds(node)
+        if node.get("__loader__") == "SetNode":
+            node["content"].sort(key=lambda item: _check_numbers(item, {}))
+    numbers: dict[Any, int] = {}
+    files: dict[str, str] = {}
+    for count, node in enumerate(iterate_nodes(schema)):
+        old = ("new", count) if node["__loader__"] in IMMUTABLE_LOADERS else node["__id__"]
+        node["__id__"] = numbers.setdefault(old, len(numbers))
+        if "file" in node:
+            suffix = ENTRY_SUFFIXES[node["__loader__"]]
+            node["file"] = files.setdefault(node["file"], f"{len(files)}{suffix}")
+    return files
+
+
+def _remove_seconds(node: dict[str, Any]) -> None:
+    """Remove the seconds that a fit took from the attributes of an object, or from its table."""
+    if node.get("__loader__") != "ObjectNode" or not isinstance(node.get("content"), dict):
+        return
+    state = node["content"]
+    for table in (state, state.get("content", {}).get("cv_results_", {})):
+        if table.get("__loader__") == "DictNode":
+            _remove_keys_of_seconds(table)
+
+
+def _remove_keys_of_seconds(node: dict[str, Any]) -> None:
+    """Remove the keys of seconds from the content of a "DictNode", together with their types."""
+    content = node["content"]
+    kept = [not key.endswith(SECONDS) for key in content]
+    listed = node["key_types"]
+    listed["content"] = [kind for kind, is_kept in zip(listed["content"], kept) if is_kept]
+    node["content"] = {key: content[key] for key, is_kept in zip(content, kept) if is_kept}
 
 
 def update_modules(schema: Any) -> bool:

@@ -36,9 +36,10 @@ def scores(X: Matrix, coefficients: FloatArray, part: slice | None = None) -> Fl
 
 
 def extended_scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
-    """Return :func:`scores`, computed in extended precision if the machine has it, then rounded to double precision.
+    """Return :func:`scores`, computed in extended precision and rounded to double precision.
 
-    This is slow. It is needed for coefficients whose products cancel.
+    This is slow. It is needed for coefficients whose products cancel. A machine without extended
+    precision computes in double precision.
     """
     W = coefficients.astype(np.longdouble)
     m = X.shape[1]
@@ -47,7 +48,11 @@ def extended_scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
 
 
 def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> FloatArray:
-    """Add X' @ R to `out`, and the column sums of R to its row of intercepts if it has one; return `out`."""
+    """Add X' @ R to `out`, in place; return `out` itself.
+
+    If `out` has one row more than X has columns, the column sums of R are added to this row. For a
+    sparse X, R and `out` must be float64, and `out` in C order.
+    """
     m = X.shape[1]
     if len(out) > m:
         out[m] += R.sum(axis=0)
@@ -59,7 +64,7 @@ def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> FloatArray:
 
 
 def adjoint(X: Matrix, R: FloatArray) -> FloatArray:
-    """Return X' @ R."""
+    """Return X' @ R (n_columns, n_labels): a new array of float64."""
     return add_adjoint(X, np.ascontiguousarray(R, dtype=np.float64), np.zeros((X.shape[1], R.shape[1])))
 
 
@@ -252,18 +257,29 @@ class RowDesign(Design):
         return self._product(np.eye(self.shape[1]))
 
     def row_gram(self, diagonal: FloatArray) -> FloatArray:
-        """Return Z diag(1 / diagonal) Z': (n_samples, n_samples)."""
+        """Return Z diag(1 / diagonal) Z': (n_samples, n_samples), for a positive diagonal.
+
+        The diagonal has the shape (n_columns,). The caller must not change the result, which a
+        design may keep.
+        """
         Z = self.matrix()
         return (Z / diagonal) @ Z.T
 
     def weighted_gram(self, row_curvature: FloatArray) -> FloatArray:
-        """Return Z' diag(row_curvature) Z, for curvatures (n_samples,) of at least 0: (n_columns, n_columns)."""
+        """Return Z' diag(row_curvature) Z: (n_columns, n_columns), a new array that may be changed.
+
+        The curvatures (n_samples,) are at least 0. Rows without curvature are left out.
+        """
         rows = np.flatnonzero(row_curvature)
         Z = self.matrix()[rows]
         return Z.T @ (row_curvature[rows, None] * Z)
 
     def largest_curvature(self, row_curvature: FloatArray) -> float:
-        """Return the largest eigenvalue of Z' diag(row_curvature) Z."""
+        """Return the largest eigenvalue of Z' diag(row_curvature) Z, for curvatures of at least 0.
+
+        Its products are not counted. The result is at least the eigenvalue, see
+        :func:`rbrl._common.linalg.largest_eigenvalue`.
+        """
         n, k = self.shape
         if k <= n:
             return largest_eigenvalue(lambda V: self._adjoint(row_curvature[:, None] * self._product(V)), k)
@@ -276,11 +292,11 @@ class RowDesign(Design):
 
     @abstractmethod
     def _product(self, W: FloatArray) -> FloatArray:
-        """Return Z @ W without adding to ``columns_multiplied``."""
+        """Return Z @ W, a new float64 array, without adding to ``columns_multiplied``."""
 
     @abstractmethod
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        """Return Z' @ R without adding to ``columns_multiplied``."""
+        """Return Z' @ R, a new float64 array, without adding to ``columns_multiplied``."""
 
 
 class AscentDesign(RowDesign):
@@ -329,10 +345,6 @@ class AscentDesign(RowDesign):
         Parameters
         ----------
         W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        callable
         """
         return self.scores(W).__getitem__
 
@@ -345,10 +357,6 @@ class AscentDesign(RowDesign):
         W : array (n_columns, n_labels)
         row_scores : callable
             Function from slices of rows to their scores, as :meth:`row_scores` returns it.
-
-        Returns
-        -------
-        float
         """
 
     @abstractmethod
@@ -358,10 +366,6 @@ class AscentDesign(RowDesign):
         Parameters
         ----------
         U, V : arrays (n_columns, n_labels)
-
-        Returns
-        -------
-        float
         """
 
     @abstractmethod

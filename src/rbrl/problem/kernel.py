@@ -72,8 +72,9 @@ class SpectralDesign(DenseDesign):
     def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str, turn: FloatArray | None = None) -> None:
         """Initialise the design Q diag(stretch) of K = Q diag(s) Q', with positive s.
 
-        The stretch is s, or its root for "function". `turn` is None if the stored coefficients belong to rows;
-        otherwise it maps spectral coordinates to features. `RowSpaceDesign` calls this, too.
+        The stretch is s, or its root for "function". `turn` is None if the stored coefficients
+        belong to rows; otherwise it maps spectral coordinates to features. Q and `turn` are kept
+        without a copy. `RowSpaceDesign` calls this, too.
         """
         by_function = low_rank == "function"
         super().__init__(Q, *((np.sqrt(s[:, None]), s) if by_function else (s[:, None], s**2)))
@@ -86,7 +87,10 @@ class SpectralDesign(DenseDesign):
 
 
 def _check_eigenvalues(s: FloatArray, share: float) -> None:
-    """Raise an error if the smallest eigenvalue is below -`share` times the largest. `s` must be in ascending order."""
+    """Raise an error if the smallest eigenvalue is below -`share` times the largest. `s` must be in ascending order.
+
+    It must not be empty.
+    """
     if s[0] < -share * max(s[-1], 0.0) or s[-1] < 0:
         raise ValueError(
             f"A kernel matrix must be positive semidefinite. Got eigenvalues from {s[0]:.3g} to {s[-1]:.3g}; add a multiple "
@@ -192,11 +196,9 @@ class KernelDesign(AscentDesign):
         return np.concatenate([np.diagonal(self.K[part], part.start) for part in self._parts()])
 
     def rows_of(self, index: Any) -> FloatArray:
-        """Return some rows of K, in double precision.
+        """Return some rows of K, in double precision, for a slice or an array of indices.
 
-        Parameters
-        ----------
-        index : slice or array of int
+        The result (n_rows, n_samples) may be a view of K.
 
         Returns
         -------
@@ -205,7 +207,10 @@ class KernelDesign(AscentDesign):
         return np.asarray(self.K[index]).astype(np.float64, copy=False)
 
     def _parts(self) -> Iterator[slice]:
-        """Yield slices of rows whose kernel values take at most `PART_BYTES`, but of at least one row."""
+        """Yield slices of rows, in order, whose kernel values take at most `PART_BYTES`.
+
+        A slice has at least one row. The last one may end beyond the rows.
+        """
         step = max(1, PART_BYTES // (8 * max(self.shape[0], 1)))
         return (slice(start, start + step) for start in range(0, self.shape[0], step))
 
@@ -213,10 +218,11 @@ class KernelDesign(AscentDesign):
         self, order: IntArray, Y: IntArray, weights: FloatArray, terms: tuple[Any, ...], ridge: float,
         W: FloatArray, dual_scores: FloatArray,
     ) -> float:  # fmt: skip
-        """Maximise the dual over one row after the other; change the coefficients W and the dual scores in place.
+        """Maximise the dual over one row after the other; change W and the dual scores in place.
 
-        The scores of a block of rows are computed at once. Each visit then corrects the scores of
-        the rows that follow.
+        W has the coefficients of the rows. The arguments are those of the base class. The scores of
+        a block of rows are computed at once. Each visit then corrects the scores of the rows that
+        follow.
         """
         visited = 0.0
         for start in range(0, len(order), VISITED_TOGETHER):
@@ -241,12 +247,15 @@ class KernelDesign(AscentDesign):
         return float(np.vdot(U, self.scores(V)))
 
     def label_gram(self, V: FloatArray) -> FloatArray:
-        """Return V' K V."""
+        """Return V' K V: (n_labels, n_labels), exactly symmetric."""
         gram = V.T @ self.scores(V)
         return 0.5 * (gram + gram.T)
 
     def _product(self, W: FloatArray) -> FloatArray:
-        """Return K @ W in double precision, in blocks of rows if K is not stored in this precision."""
+        """Return K @ W, a new array in double precision.
+
+        If K is not stored in this precision, blocks of rows are computed.
+        """
         if isinstance(self.K, np.ndarray) and self.K.dtype == np.float64:
             return self.K @ W
         return np.vstack([self.rows_of(part) @ W for part in self._parts()])
@@ -265,11 +274,11 @@ class KernelDesign(AscentDesign):
         return np.vstack([self.exact_rows(part) @ V for part in self._parts()])
 
     def exact_row_norms(self) -> FloatArray:
-        """Return the Euclidean norms of the rows of K: (n_samples,)."""
+        """Return the Euclidean norms of the rows of K, from exact values: (n_samples,)."""
         return np.sqrt(np.concatenate([squares(self.exact_rows(part), axis=1) for part in self._parts()]))
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        """Return a copy of R: the coefficients of the function Phi(X)' R."""
+        """Return a copy of R (n_samples, n_labels): the coefficients of the function Phi(X)' R."""
         return R.copy()
 
 
@@ -293,6 +302,7 @@ class KernelValues:
         return self.n_samples, self.n_samples
 
     def __getitem__(self, index: Any) -> FloatArray:
+        """Return the kernel values of some rows with all rows: a new array (n_rows, n_samples)."""
         return self.compute(index)
 
 
@@ -310,10 +320,6 @@ def kernel_design(compute: Callable[[Any], FloatArray], n_samples: int, memory: 
     n_samples : int
     memory : int, default=None
         Number of available bytes. None means that it is not known, and that the values are stored.
-
-    Returns
-    -------
-    KernelDesign
 
     Examples
     --------
@@ -342,10 +348,6 @@ def storage_type(n_samples: int, memory: int | None = None) -> np.dtype[Any] | N
     n_samples : int
     memory : int, default=None
         Number of available bytes. None means that it is not known, and that the values are stored.
-
-    Returns
-    -------
-    dtype or None
     """
     if 8 * n_samples**2 <= IN_DOUBLE_PRECISION:
         return np.dtype(np.float64)

@@ -72,7 +72,7 @@ class PresentColumns(MatrixDesign):
         super().__init__(kept)
 
     def coefficients(self, W: FloatArray, dtype: Any = np.float64) -> FloatArray:
-        """Return the coefficients of all features. Those of empty columns are 0."""
+        """Return the coefficients of all features: a new array, with 0 for empty columns."""
         coefficients = np.zeros((self.n_features, W.shape[1]), dtype=dtype)
         coefficients[self.present] = W
         if self.constant != 1.0:
@@ -80,11 +80,11 @@ class PresentColumns(MatrixDesign):
         return coefficients
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Return the weights of the columns that are not empty."""
+        """Return the weights of the columns that are not empty: a new array."""
         return super().weights(coefficients)[self.present]
 
     def transform(self, rows: Matrix) -> Any:
-        """Return the columns of other rows that are not empty in X."""
+        """Return those columns of other rows that are not empty in X, as a copy."""
         return rows[:, self.present]
 
 
@@ -131,10 +131,6 @@ def eigen_design(X: Matrix) -> RowDesign:
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
-
-    Returns
-    -------
-    RowDesign
 
     Examples
     --------
@@ -189,22 +185,22 @@ class Rotation:
             self._T[i, i] = tau[i]
 
     def __matmul__(self, W: FloatArray) -> FloatArray:
-        """Return Q @ W."""
+        """Return Q @ W, a new array. W (n_features, k) is not changed."""
         out: FloatArray = self._Y @ (self._T @ (self._Y.T @ W))
         return np.subtract(W, out, out=out)
 
     @property
     def T(self) -> "Rotation":
-        """The transpose Q'."""
+        """The transpose Q', which shares the reflections with Q."""
         transpose = object.__new__(Rotation)
         transpose._Y = self._Y
         transpose._T = self._T.T
         return transpose
 
     def diagonal_of(self, d: FloatArray, product: Product | None = None) -> FloatArray:
-        """Return the diagonal of Q' G Q, for a symmetric G with the diagonal d.
+        """Return the diagonal of Q' G Q, for a symmetric G with the diagonal d: a new array.
 
-        `product` multiplies G by a matrix. None means that G is diag(d).
+        `product` multiplies G by a matrix (n_features, k). None means that G is diag(d).
         """
         C = self._T @ self._Y.T
         GY = d[:, None] * self._Y if product is None else product(self._Y)
@@ -244,9 +240,9 @@ def rotate_to_leading_directions(
 
 
 def count_directions(n_entries: int, n_features: int) -> int:
-    """Return the number of leading directions, at most `DIRECTIONS`, whose products cost no more than those with X.
+    """Return the number of leading directions whose products cost no more than those with X.
 
-    X has `n_entries` stored entries. The result is at least 1.
+    X has `n_entries` stored entries. The result is at least 1 and at most `DIRECTIONS`.
     """
     return int(min(DIRECTIONS, n_features, max(1, n_entries // (4 * max(n_features, 1)))))
 
@@ -266,10 +262,6 @@ def rotated_design(X: Matrix, n_labels: int = DIRECTIONS) -> MatrixDesign:
     n_labels : int, default=50
         Largest number of directions. To find them takes the time of four products of X with a
         matrix that has as many columns.
-
-    Returns
-    -------
-    MatrixDesign
     """
     n, m = X.shape
     sample = X if n <= SAMPLE_ROWS else X[np.linspace(0, n - 1, SAMPLE_ROWS).round().astype(np.int64)]
@@ -300,12 +292,12 @@ class RowSpaceDesign(SpectralDesign):
         self._set_spectrum(*whiten(gram_matrix(Xt), partial(projected_gram, Xt)), low_rank="function")
 
     def coefficients(self, W: FloatArray, dtype: Any = np.float64) -> FloatArray:
-        """Return the coefficients X' A of the features."""
+        """Return the coefficients X' A of the features: (n_features, n_labels), a new array."""
         coefficients = np.asarray(self._X.T @ (self.turn @ (self.scale * W)))
         return last_row_times(coefficients, self.constant).astype(dtype, copy=False)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Return the weights of the part of the coefficients that is in the row space."""
+        """Return the weights of the part of the coefficients in the row space of X: a new array."""
         return (self.Q.T @ np.asarray(self._X @ last_row_times(coefficients, 1 / self.constant))) / self.stretch
 
     def transform(self, rows: Matrix) -> FloatArray:
@@ -370,12 +362,12 @@ EVALUATIONS_SAVED = 10
 
 
 def decomposition_pays(X: Any, n_labels: int, low_rank: bool = True) -> bool:
-    """Return whether the decomposition of a sparse matrix takes less time than the evaluations that it saves.
+    """Return whether the decomposition of a sparse X takes less time than the evaluations it saves.
 
-    All times are counted in operations. A decomposition takes ten times the cube of its size. Every
-    evaluation in its coordinates takes two products with its basis. An evaluation with X takes
-    twelve operations per label for each entry. The nuclear norm takes 45 times the cube of its size
-    for each step.
+    `n_labels` counts the labels of all objectives together. All times are counted in operations. A
+    decomposition takes ten times the cube of its size. Every evaluation in its coordinates takes
+    two products with its basis. An evaluation with X takes twelve operations per label for each
+    entry. The nuclear norm takes 45 times the cube of its size for each step.
     """
     size = min(X.shape)
     m = X.shape[1]
@@ -384,7 +376,10 @@ def decomposition_pays(X: Any, n_labels: int, low_rank: bool = True) -> bool:
 
 
 def has_similar_columns(X: Matrix) -> bool:
-    """Return whether the columns are so similar in size that inner products of rows have enough digits of each column."""
+    """Return whether the columns of X are similar in size, at most `LARGEST_SPREAD` apart.
+
+    Then inner products of rows have enough digits of each column. Empty columns do not count.
+    """
     sizes = squares(X)
     present = sizes[sizes > 0]
     return not len(present) or present.max() <= LARGEST_SPREAD**2 * present.min()

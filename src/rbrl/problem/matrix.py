@@ -51,15 +51,15 @@ class DenseDesign(RowDesign):
         self.shape = Q.shape
 
     def _product(self, W: FloatArray) -> FloatArray:
-        """Return Z @ W in double precision, computed in the precision of Q."""
+        """Return Z @ W as a new array in double precision, computed in the precision of Q."""
         return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        """Return Z' @ R in double precision, computed in the precision of Q."""
+        """Return Z' @ R as a new array in double precision, computed in the precision of Q."""
         return self.stretch * (self.Q.T @ R.astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
 
     def matrix(self) -> FloatArray:
-        """Return Z as a dense array."""
+        """Return Z as a new dense array, in double precision or in the precision of Q."""
         return self.Q * np.ravel(self.stretch)
 
 
@@ -107,19 +107,23 @@ class MatrixDesign(AscentDesign):
     ) -> float:  # fmt: skip
         """Maximise the dual over one row after the other; change W and the dual scores in place."""
         self.columns_multiplied += 2 * W.shape[1]
-        if not isinstance(Y, SparseLabels):
-            data = self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores
-            return _ascend(self.X, *data)
-        # The labels of a block of rows become a dense array, and the rows are visited in the same order.
+        # Sparse labels become a dense array for one block of rows after the other.
+        in_blocks = isinstance(Y, SparseLabels)
+        step = max(1, block_size(Y.size) // max(Y.shape[1], 1) if in_blocks else len(order))
         total = 0.0
-        step = max(1, block_size(Y.size) // max(Y.shape[1], 1))
         for start in range(0, len(order), step):
             part = order[start : start + step]
-            scores = dual_scores[part]
-            in_turn = np.arange(len(part), dtype=np.int32)
-            data = self.row_squares[part], Y[part], weights[part], *terms, ridge, in_turn, W, scores
-            total += _ascend(self.X[part], *data)
-            dual_scores[part] = scores
+            chosen = part if in_blocks else slice(None)
+            X = self.X[part] if in_blocks else self.X
+            in_turn = np.arange(len(part), dtype=np.int32) if in_blocks else order
+            scores = dual_scores[chosen]
+            data = self.row_squares[chosen], Y[chosen], weights[chosen], *terms, ridge, in_turn, W, scores
+            if issparse(X):
+                total += float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
+            else:
+                total += float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))
+            if in_blocks:
+                dual_scores[part] = scores
         return total
 
     def row_scores(self, W: FloatArray) -> Callable[[slice], FloatArray]:
@@ -142,9 +146,11 @@ class MatrixDesign(AscentDesign):
         return V.T @ V
 
     def _product(self, W: FloatArray) -> FloatArray:
+        """Return X @ (turn @ W): (n_samples, n_labels), a new array."""
         return scores(self.X, W if self.turn is None else self.turn @ W)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
+        """Return turn' @ (X' @ R): (n_columns, n_labels), a new array."""
         return self.to_weight_gradient(adjoint(self.X, R))
 
     def row_norms(self) -> FloatArray:
@@ -152,13 +158,19 @@ class MatrixDesign(AscentDesign):
         return np.sqrt(self.row_squares)
 
     def row_gram(self, diagonal: FloatArray) -> FloatArray:
-        """Return X X' divided by the entries of `diagonal`, which must be equal: (n_samples, n_samples)."""
+        """Return X X' divided by `diagonal`, whose entries must be equal: (n_samples, n_samples).
+
+        A `turn` does not change it. X X' is kept for the next call.
+        """
         if self._gram is None:
             self._gram = gram_matrix(self.X.T.tocsr() if issparse(self.X) else self.X.T)
         return self._gram / diagonal[0]
 
     def weighted_gram(self, row_curvature: FloatArray) -> FloatArray:
-        """Return Q' X' diag(row_curvature) X Q, with Q = ``turn``."""
+        """Return Q' X' diag(row_curvature) X Q, with Q = ``turn``: a new array.
+
+        The curvatures (n_samples,) are at least 0.
+        """
         if self.whitened:
             # Two more products with Q would take more time than a product with a few dense rows.
             return super().weighted_gram(row_curvature)
@@ -169,27 +181,12 @@ class MatrixDesign(AscentDesign):
         return self.to_weight_gradient(self.to_weight_gradient(gram).T).T
 
 
-def _ascend(X: Matrix, *data: Any) -> float:
-    """Call the loop of dual ascent for a sparse or a dense X; `data` are its other arguments."""
-    if issparse(X):
-        return float(rows.dual_ascent_sparse(X.data, X.indices, X.indptr, *data))
-    return float(rows.dual_ascent_dense(np.ascontiguousarray(X), *data))
-
-
 def in_single_precision(design: Design) -> Design:
     """Return a copy of a dense design with its matrix in single precision.
 
     Products take half the time and have seven correct digits. Everything computed from these
     products, lower bounds included, has an error of this size. A design that is not dense, or has
     huge entries, is returned as it is.
-
-    Parameters
-    ----------
-    design : Design
-
-    Returns
-    -------
-    Design
 
     Examples
     --------

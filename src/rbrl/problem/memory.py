@@ -66,7 +66,7 @@ class MemoryNeeds(NamedTuple):
     remedy: str
 
 
-def estimate_kernel(size: FitSize, is_decomposed: bool) -> MemoryNeeds:
+def estimate_kernel(size: FitSize, is_decomposed: bool, n_copies: int = 1) -> MemoryNeeds:
     """Estimate the memory of a kernel model.
 
     Parameters
@@ -74,6 +74,8 @@ def estimate_kernel(size: FitSize, is_decomposed: bool) -> MemoryNeeds:
     size : FitSize
     is_decomposed : bool
         Whether the kernel matrix is decomposed. Otherwise its rows are visited.
+    n_copies : int, default=1
+        Number of arrays of the size of the kernel matrix whose rows are visited.
 
     Returns
     -------
@@ -91,20 +93,13 @@ def estimate_kernel(size: FitSize, is_decomposed: bool) -> MemoryNeeds:
     if is_decomposed:
         return MemoryNeeds(size, kernel + scores, 4 * kernel + 10 * scores, remedy)
     is_stored = storage_type(size.n_samples) == np.float64
-    return MemoryNeeds(size, scores, (2 * kernel if is_stored else 0) + 10 * scores, remedy)
+    return MemoryNeeds(size, scores, (n_copies * kernel if is_stored else 0) + 10 * scores, remedy)
 
 
 def estimate_feature_map(size: FitSize, n_components: int) -> MemoryNeeds:
-    """Estimate the memory of a kernel model whose kernel is approximated by features.
+    """Estimate the memory of a kernel model whose kernel is approximated by `n_components` features.
 
-    Parameters
-    ----------
-    size : FitSize
-    n_components : int
-
-    Returns
-    -------
-    MemoryNeeds
+    The usual need counts 3 arrays of the size of these features and 10 of the size of the scores.
     """
     features = BYTES_OF_DOUBLE * size.n_samples * min(n_components, size.n_samples)
     scores, _ = size.count_bytes()
@@ -254,13 +249,18 @@ def estimate_dual_ascent(size: FitSize, ascent: AscentSize) -> MemoryNeeds:
     return MemoryNeeds(size, least, fixed + max(peaks), remedy)
 
 
-def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
+def estimate_quasi_newton(size: FitSize, X: Any, n_steps: int, largest_blocks: int) -> MemoryNeeds:
     """Estimate the memory of a linear model by the quasi-Newton solver.
 
     Parameters
     ----------
     size : FitSize
     X : array or CSR matrix (n_samples, n_features)
+    n_steps : int
+        Number of steps that the solver remembers.
+    largest_blocks : int
+        Largest number of entries of the square matrices, one for each label, that Newton's direction stores; 0 if
+        the solver is not likely to take this direction.
 
     Returns
     -------
@@ -273,13 +273,17 @@ def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
     if min(n, m) > LARGEST_DECOMPOSITION:
         return MemoryNeeds(size, 5 * weights + scores, 22 * weights + 10 * scores, remedy)
     square = BYTES_OF_DOUBLE * min(n, m) ** 2
+    # The remembered steps, and for Newton's direction a square matrix for each label.
+    steps = 2 * n_steps * BYTES_OF_DOUBLE * min(n, m) * size.n_labels
+    if size.n_labels * min(n, m) ** 2 <= largest_blocks:
+        steps += size.n_labels * square
     if n < m:
         least = max(2 * square, square + 2 * weights)
-        usual = max(4 * square, square + 4 * weights)
+        usual = max(4 * square, square + 4 * weights) + steps
     else:
         rotated = 0 if issparse(X) else BYTES_OF_DOUBLE * n * m
         least = square + rotated
-        usual = 4 * square + rotated
+        usual = 4 * square + rotated + steps
     return MemoryNeeds(size, least + scores, usual + 10 * scores, remedy)
 
 
@@ -310,7 +314,10 @@ def check_memory(needs: MemoryNeeds, owner: str) -> Iterator[None]:
 
 
 def _explain(needs: MemoryNeeds, owner: str, available: int | None) -> str:
-    """Return a message with the memory that a fit needs, the available memory, and the remedy."""
+    """Return a message with the memory that a fit needs, the available memory, and the remedy.
+
+    `available` is a number of bytes, or None if it is not known.
+    """
     known = "" if available is None else f", and {available / 1e9:.3g} GB are available"
     size = needs.size
     return (

@@ -48,11 +48,11 @@ class Ridge:
     row_weights: float | FloatArray = 1.0
 
     def value(self, W: FloatArray) -> float:
-        """Return the penalty at W."""
+        """Return the penalty at W (n_columns, n_labels)."""
         return 0.5 * self.weight * float(np.sum(self.row_weights * W**2))
 
     def gradient(self, W: FloatArray) -> FloatArray:
-        """Return the gradient of the penalty at W: (n_columns, n_labels)."""
+        """Return the gradient of the penalty at W: (n_columns, n_labels), a new array."""
         return self.weight * self.row_weights * W
 
     @property
@@ -83,11 +83,11 @@ class NuclearNorm:
     weight: float
 
     def value(self, W: FloatArray) -> float:
-        """Return the penalty at W."""
+        """Return the penalty at W (n_columns, n_labels), by an exact decomposition."""
         return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight and W.any() else 0.0
 
     def prox(self, W: FloatArray, step: float) -> FloatArray:
-        """Return the minimiser of step * value(V) + ||V - W||^2 / 2 over V.
+        """Return the minimiser of step * value(V) + ||V - W||^2 / 2 over V, as a new array.
 
         It has the singular values of W, shrunk by step * weight.
         """
@@ -145,17 +145,21 @@ class SmoothedNuclear:
             self.smooth(width)
 
     def smooth(self, width: float) -> None:
-        """Set the width eps, and compute `value` and `hessian`.
+        """Set the width eps, and compute `value` and `hessian`. It may be called again.
 
         The width is at least 1e-13 times the largest singular value, so that H is finite.
         """
+        # The second term is for weights of zero.
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
         self.hessian = (self.V * (self.weight / root)) @ self.V.T
 
     def reweigh(self, W: FloatArray) -> FloatArray:
-        """Return W H, or H W if H multiplies from the left. At the weights themselves it is the gradient."""
+        """Return W H, or H W if H multiplies from the left, as a new array.
+
+        At the weights themselves it is the gradient.
+        """
         return self.hessian @ W if self.left else W @ self.hessian
 
 
@@ -258,11 +262,11 @@ class Objective:
         return self.design.columns_multiplied / (2 * self.Y.shape[1])
 
     def zeros(self) -> FloatArray:
-        """Return weights of zero."""
+        """Return weights of zero: a new array (n_columns, n_labels)."""
         return np.zeros(self.shape)
 
     def zero_scores(self) -> Any:
-        """Return the scores of weights of zero."""
+        """Return the scores of weights of zero, in the form that `design.scores` returns."""
         return np.zeros(self.Y.shape)
 
     def at(self, W: FloatArray, scores: Any = None) -> Point:
@@ -306,6 +310,9 @@ class Objective:
     def row_blocks(self, of_factors: bool = False) -> Iterator[tuple[slice, Array, Weights]]:
         """Yield blocks of rows: their slice, their labels as a dense array, and their weights.
 
+        The blocks are in the order of the rows. The last slice may end beyond the rows. Without rows,
+        there is one empty block. Labels and weights may be views and must not be changed.
+
         Parameters
         ----------
         of_factors : bool, default=False
@@ -338,10 +345,6 @@ class Objective:
 
         return make_operator(self.Y.shape, product, transposed_product)
 
-    def row_curvature(self) -> FloatArray:
-        """Return, for each row, an upper bound on the curvature of its loss: (n_samples,)."""
-        return np.concatenate([self.loss.curvature(Y, weights) for _, Y, weights in self.row_blocks()])
-
     def sum_loss(self, scores_of: Callable[[slice], FloatArray]) -> Terms:
         """Return the terms of the loss at scores that are given one block of rows at a time.
 
@@ -364,10 +367,10 @@ class Objective:
         >>> objective.sum_loss(lambda rows: X[rows] * 0.5).value
         0.125
         """
-        return sum_terms([loss for _, _, _, loss, _ in self.evaluate_rows(scores_of)])
+        return sum_terms([self.loss.evaluate(Y, scores_of(rows), weights)[0] for rows, Y, weights in self.row_blocks()])
 
     def value(self, W: FloatArray) -> float:
-        """Return the objective at W."""
+        """Return the objective at W (n_columns, n_labels). It costs half an evaluation."""
         return self.at(W).value
 
     def value_at(self, W: FloatArray, scores: Any) -> float:
@@ -383,5 +386,8 @@ class Objective:
         return loss + self.ridge.value(W) + nuclear
 
     def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
-        """Return the gradient of loss and ridge at W, from the residual there. It costs half an evaluation."""
+        """Return the gradient of loss and ridge at W, from the residual there: a new array.
+
+        It costs half an evaluation.
+        """
         return self.design.adjoint(residual) + self.ridge.gradient(W)

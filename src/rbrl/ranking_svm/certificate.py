@@ -63,17 +63,26 @@ class LinearSpace:
         self.row_norms = np.sqrt(squares(self.centred, axis=1))
 
     def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
-        """Return X[rows] @ model, in the precision of the model."""
+        """Return X[rows] @ model, in the precision of the model, with bounds on the errors.
+
+        Both arrays have the shape (n_rows, n_labels). X is not rounded.
+        """
         X = self.X[rows].astype(model.dtype, copy=False)
         share = _rounding(model.dtype) * np.sqrt(X.shape[1])
         return BoundedValues(np.asarray(X @ model), share * np.asarray(abs(X) @ np.abs(model)))
 
     def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
-        """Return the part of the rows in model' model, all of which belongs to the first rows, and its error 0."""
+        """Return the part of the rows in model' model (n_labels, n_labels), and its error 0.
+
+        All of it belongs to the first rows, so that other rows have zeros.
+        """
         return (model.T @ model if rows.start == 0 else np.zeros_like(model, shape=(model.shape[1],) * 2)), 0.0
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound on the squared norm of X'B; `error` bounds the errors of the entries of B."""
+        """Return an upper bound on the squared norm of X'B, for the centred X.
+
+        B (n_samples, n_labels) has errors of at most `error`, entry by entry.
+        """
         share = PRODUCT_ROUNDING * np.sqrt(len(B)) + 2 * UNIT_ROUNDOFF
         magnitudes = np.asarray(abs(self.centred).T @ (share * np.abs(B) + error))
         return float(np.sum((np.abs(np.asarray(self.centred.T @ B)) + magnitudes) ** 2))
@@ -87,18 +96,27 @@ class KernelSpace:
         self.row_norms = np.sqrt(np.maximum(np.diag(K), 0.0))
 
     def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
-        """Return K[rows] @ model, in the precision of the model."""
+        """Return K[rows] @ model, in the precision of the model, with bounds on the errors.
+
+        Both arrays have the shape (n_rows, n_labels).
+        """
         K = self.K[rows].astype(model.dtype, copy=False)
         # The kernel values are rounded to double precision, in any precision of the product.
         share = PRODUCT_ROUNDING * np.sqrt(K.shape[1])
         return BoundedValues(K @ model, share * (np.abs(K) @ np.abs(model)))
 
     def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
-        """Return the part of the rows in model' K model, computed from their scores, and a bound on its error."""
+        """Return the part of the rows in model' K model, and a bound on its error.
+
+        It is an array (n_labels, n_labels), computed from the scores of these rows.
+        """
         return model[rows].T @ scores.values, float(np.sum(np.abs(model[rows]) * scores.error))
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Return an upper bound on the inner product of B and K B; `error` bounds the errors of the entries of B."""
+        """Return an upper bound on the inner product of B and K B.
+
+        B (n_samples, n_labels) has errors of at most `error`, entry by entry.
+        """
         share = PRODUCT_ROUNDING * np.sqrt(len(B))
         magnitudes = np.abs(self.K) @ (share * np.abs(B) + error)
         KB = self.K @ B
@@ -136,10 +154,6 @@ def certify(
     duals : array (n_pairs,)
         Dual variables of the pairs, feasible up to rounding.
 
-    Returns
-    -------
-    Certificate
-
     Examples
     --------
     >>> import numpy as np
@@ -166,12 +180,19 @@ def certify(
 
 
 def _rounding(dtype: Any) -> float:
-    """Return the rounding error of a sum of k products, relative to sqrt(k) times the sum of their magnitudes."""
+    """Return the rounding error of a sum of k products in a floating-point type.
+
+    It is relative to sqrt(k) times the sum of their magnitudes.
+    """
     return PRODUCT_ROUNDING * float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
 
 
 def _primal(space: Space, pairs: HingePairs, lift: float, model: FloatArray, biases: FloatArray) -> tuple[float, float]:
-    """Return the objective in the precision of the model, and a bound on its rounding error."""
+    """Return the objective in the precision of the model, and a bound on its rounding error.
+
+    Model and biases have one type. Extended precision is computed in blocks of rows, because it
+    needs more memory.
+    """
     n_rows = len(pairs.start) - 1
     step = n_rows if model.dtype == np.float64 else max(1, BLOCK_ENTRIES // (len(model) + 1))
     products = np.zeros((model.shape[1], model.shape[1]), model.dtype)
@@ -197,8 +218,8 @@ def _primal(space: Space, pairs: HingePairs, lift: float, model: FloatArray, bia
 def _penalty(products: FloatArray, n_labels: int) -> float:
     """Return the squared norm of a model, from the inner products of the models of its labels.
 
-    If the zero label was subtracted, the norm is that with the best zero label, which is minus the mean over
-    all labels including itself.
+    `n_labels` counts the zero label. If it was subtracted, `products` has one label less, and the
+    norm is that with the best zero label: minus the mean over all labels including itself.
     """
     square = float(np.trace(products))
     if len(products) < n_labels:
@@ -209,7 +230,11 @@ def _penalty(products: FloatArray, n_labels: int) -> float:
 def _slacks(
     pairs: HingePairs, rows: slice, scores: BoundedValues, biases: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the slacks m - (f_a - f_b) of the pairs of some rows, their errors, and the caps of these pairs."""
+    """Return the slacks m - (f_a - f_b) of the pairs of some rows, their errors, and their caps.
+
+    `rows` is a slice with start and stop, and `scores` are those of its rows without biases. The
+    three arrays have one entry for each pair, in the order of the pairs.
+    """
     unit = float(np.finfo(biases.dtype).eps) / 2
     F = scores.values + biases
     error = scores.error + 3 * unit * (np.abs(F) + np.abs(biases))
@@ -225,7 +250,11 @@ def _slacks(
 
 
 def _dual(space: Space, pairs: HingePairs, lift: float, duals: FloatArray, upper: float) -> float:
-    """Return a lower bound on the optimum, at least 0; `upper` is an upper bound on the optimum."""
+    """Return a lower bound on the optimum, at least 0; `upper` is an upper bound on the optimum.
+
+    `duals` need not be feasible, and are not changed. Rounding cannot have raised the bound, except
+    for the one assumption of :mod:`rbrl.solvers.certificate`.
+    """
     free = np.isinf(lift)
     duals = np.clip(duals, 0.0, pairs.cap)
     if free:
@@ -250,7 +279,12 @@ def _dual(space: Space, pairs: HingePairs, lift: float, duals: FloatArray, upper
 
 
 def _largest_spread(space: Space, pairs: HingePairs, component: IntArray, upper: float) -> FloatArray:
-    """Return for every label a bound on the distances between the biases of its component, in any optimum."""
+    """Return for every label a bound on the distances of biases in its component: (n_labels,).
+
+    It holds in any optimum. `component` is the number of the component of each label. The bound is
+    the longest of the shortest paths, where a pair with a hinge of at most `upper` limits the
+    difference of two biases.
+    """
     l = pairs.n_labels
     lengths = np.full((l, l), np.inf)
     norms = space.row_norms[pairs.rows]
@@ -304,6 +338,7 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
     solution = _solve(problem, start, tol, max_iter)
     result = solution.result
     gap = solution.certificate.gap
+    # The rounding errors of the next solution may be half as large again.
     smaller_tol = tol - 1.5 * (gap - result.gap)
     if result.gap <= tol < gap and smaller_tol > 0 and result.n_iter < max_iter:
         again = _solve(problem, (result.duals, result.biases), smaller_tol, max_iter - result.n_iter)
@@ -315,7 +350,10 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
 
 
 def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
-    """Solve once; certify the coefficients in the form and the type in which the model stores them."""
+    """Solve once; certify the coefficients in the form and the type in which the model stores them.
+
+    `start` are dual variables and biases, or None for zeros. The message of the result is empty.
+    """
     result = solve_pairs(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
     coefficients = result.weights
     biases = result.biases
@@ -332,7 +370,10 @@ def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int)
 
 
 def _describe(solution: PairSolution, dtype: np.dtype[Any], tol: float, max_iter: int) -> str:
-    """Return the text of a warning, or an empty text if the certified gap is within the tolerance."""
+    """Return the text of a warning, or an empty text if the certified gap is within the tolerance.
+
+    `dtype` is the type of the stored coefficients, whose rounding may be the reason.
+    """
     gap = solution.certificate.gap
     if gap <= tol:
         return ""

@@ -74,10 +74,6 @@ class PairSVM(MultiLabelClassifier):
             Labels in 0/1 or -1/+1; `predict` returns the same coding. A 1-D y of classes works, too.
         sample_weight : array (n_samples,), default=None
             Factors of C, one per row. A row of weight 0 is ignored.
-
-        Returns
-        -------
-        self
         """
         self._learn(X, y, sample_weight)
         self._shared_rows = None
@@ -130,7 +126,7 @@ class PairSVM(MultiLabelClassifier):
         return iter(self.path(X, y, [params["C"] for params in points]))
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-        """Solve from the last dual variables, if they fit; store the coefficients, their gap, and the dual variables."""
+        """Solve from the last dual variables, if they fit; store the model, its gap and the duals."""
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
         if self.kernel in WITH_WIDTH:
@@ -167,11 +163,15 @@ class PairSVM(MultiLabelClassifier):
             )
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
-        """Return the indices and weights of the rows that are used."""
+        """Return the ascending indices of the rows that are used, and their weights (None for ones)."""
         return observed_rows(weights, len(Y))
 
     def _rows(self, X: Matrix, kept: IntArray) -> Rows:
-        """Return the rows that are used in the form of the solver."""
+        """Return the rows `kept` of X in the form of the solver.
+
+        `gamma_` must be set. A kernel that the user computed is checked to be positive
+        semidefinite.
+        """
         if form_of(self).is_linear:
             return choose_rows(X[kept].astype(np.float64, copy=False))
         K = check_gram(kernel_values(self, X))[np.ix_(kept, kept)]
@@ -180,9 +180,11 @@ class PairSVM(MultiLabelClassifier):
         return GramRows(K)
 
     def _scores(self, X: Matrix) -> FloatArray:
+        """Return the scores of the linear or kernel model, without any threshold."""
         return form_of(self).scores(self, X)
 
     def _sk_visual_block_(self) -> Any:
+        """Return the box of a notebook, which scikit-learn calls for."""
         return show_certificate(self)
 
     def _check_parameters(self) -> None:
@@ -195,8 +197,9 @@ class PairSVM(MultiLabelClassifier):
 
 
 def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
-    """Return the dual variables of the last fit, or None if its pairs or labels had other numbers.
+    """Return the dual variables and biases of the last fit, or None if they do not fit.
 
+    They do not fit if the pairs or labels had other numbers. `cap` (n_pairs,) are the new bounds.
     Dual variables at their bound are moved to the bound for the new C.
     """
     if last is None or len(last[2]) != len(cap) or len(last[1]) != n_labels:
@@ -315,7 +318,7 @@ class RankSVM(PairSVM):
         self.threshold_intercept_ = rule.intercept_
 
     def _fit_no_threshold(self, Y: Array) -> None:
-        """Set a constant threshold, below or above all scores, as most entries of Y are."""
+        """Set the threshold of scores of 0: -1 if most entries of Y are relevant, else +1."""
         self.threshold_coef_ = np.zeros(len(self.intercept_), dtype=self.intercept_.dtype)
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 

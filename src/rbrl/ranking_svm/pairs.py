@@ -63,16 +63,19 @@ class HingePairs:
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Arrays that the compiled loops take."""
+        """The arrays that the compiled loops take, in their order."""
         return self.start, self.winner, self.loser, self.margin, self.cap
 
     @property
     def rows(self) -> IntArray:
-        """Row of every pair."""
+        """Row of every pair, as a new array (n_pairs,) in ascending order."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def components(self) -> IntArray:
-        """Return the number of the strongly connected component of every label, in the graph of pairs with a weight."""
+        """Return the number of the strongly connected component of every label: (n_labels,).
+
+        The edges of the graph are the pairs with a weight above 0, from winner to loser.
+        """
         graph = np.zeros((self.n_labels, self.n_labels), dtype=bool)
         graph[self.winner[self.cap > 0], self.loser[self.cap > 0]] = True
         return connected_components(graph, connection="strong")[1]
@@ -82,7 +85,10 @@ class HingePairs:
         return float(loops.pair_hinge(np.ascontiguousarray(F), *self.arrays))
 
     def coefficients(self, duals: FloatArray) -> FloatArray:
-        """Return the signed sums of the dual variables of every row and label: (n_samples, n_labels)."""
+        """Return the signed sums of the dual variables of every row and label: (n_samples, n_labels).
+
+        A winner counts positive. The result is a new array; `duals` must be float64 (n_pairs,).
+        """
         B = np.zeros((len(self.start) - 1, self.n_labels))
         loops.pair_sums(self.start, self.winner, self.loser, duals, -1.0, B)
         return B
@@ -131,10 +137,6 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     weights : array (n_samples,), default=None
         Factors of C, one per row.
 
-    Returns
-    -------
-    HingePairs
-
     Examples
     --------
     >>> import numpy as np
@@ -158,19 +160,22 @@ def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
 
 
 def _count_sides(Y: IntArray) -> IntArray:
-    """Return the numbers of relevant and of irrelevant labels of each row."""
+    """Return the numbers of relevant and of irrelevant labels of each row: (n_samples, 2)."""
     n_relevant = np.count_nonzero(Y > 0, axis=1)
     return np.stack([n_relevant, Y.shape[1] - n_relevant], axis=1)
 
 
 def _shared_costs(Y: IntArray, C: float, weights: FloatArray | None) -> FloatArray:
-    """Return the weight C / (|Y+||Y-|) of the pairs of each row, in two equal columns; numbers of 0 count as 1."""
+    """Return the weight C / (|Y+||Y-|) of the pairs of each row, in two equal columns.
+
+    Numbers of 0 count as 1. The two columns are those of :func:`_find_pairs`.
+    """
     costs = C * row_weights(weights, len(Y)) / np.maximum(_count_sides(Y), 1).prod(axis=1)
     return np.stack([costs, costs], axis=1)
 
 
 def _append_zero_label(Y: IntArray) -> IntArray:
-    """Return Y with a last column of zeros: the level of the zero label."""
+    """Return a copy of Y with a last column of zeros: the level of the zero label."""
     return np.hstack([Y, np.zeros((len(Y), 1), Y.dtype)])
 
 
@@ -200,7 +205,10 @@ def _find_pairs(levels: IntArray, margin: float, costs: FloatArray, zero_only: b
 
 
 def _compare_levels(levels: IntArray, size: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-    """Yield the rows, winners and losers of all pairs, for `size` rows at a time, in the order of the rows."""
+    """Yield the rows, winners and losers of all pairs, for `size` rows at a time.
+
+    The order is that of the rows, then of the winners. Without rows, one empty block is yielded.
+    """
     for first in range(0, max(len(levels), 1), size):
         block = levels[first : first + size]
         rows, winner, loser = np.nonzero(block[:, :, None] > block[:, None, :])
@@ -246,20 +254,29 @@ def balance(
         value, r, H = trial
     evaluate(biases)
     imbalance = float(np.abs(r).max())
+    # A last step may end above the tolerance of the loop, because of rounding in its own sums.
     is_rounding = imbalance <= 100 * DUAL_SUM_ROUNDING * new.sum()
     return new, biases - biases.mean(), imbalance if is_rounding else np.inf
 
 
 def _halves_violation(trial: tuple[float, FloatArray, FloatArray], value: float, r: FloatArray) -> bool:
-    """Tell whether a trial halves the violation while the value is constant up to rounding."""
+    """Tell whether a trial halves the violation r while the value is constant up to rounding.
+
+    `trial` is the value, gradient and Hessian at the trial; `value` and `r` are those before it.
+    """
     # With larger changes of the value, steps that increase it could return to an earlier point.
     is_constant = trial[0] <= value + DUAL_SUM_ROUNDING * abs(value)
     return bool(is_constant and np.abs(trial[1]).max() < 0.5 * np.abs(r).max())
 
 
 def _newton_direction(r: FloatArray, H: FloatArray, longest: float) -> FloatArray:
-    """Return a Newton step, clipped because labels whose dual variables are all at a bound have no curvature."""
+    """Return a Newton step (n_labels,) of the biases, whose mean is 0 before it is clipped.
+
+    It is clipped at `longest`, because labels whose dual variables are all at a bound have no
+    curvature. Its slope r'd is negative.
+    """
     scale = np.trace(H) / len(r)
+    # It makes the matrix invertible: equal changes of all biases have no curvature.
     floor = 1e-10 * scale + 1e-3 * float(np.abs(r).max()) * (scale == 0) + 1e-300
     d = -np.linalg.solve(H + floor * np.eye(len(r)), r)
     d -= d.mean()
@@ -279,9 +296,10 @@ class GramRows:
         self.n_features = len(self.K)
 
     def set_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Set the current coefficients (n_samples, n_labels).
+        """Set the current coefficients B (n_samples, n_labels), from which sweeps continue.
 
-        Return the model, its scores without biases, and its squared norm in feature space.
+        Return the model, which is B itself, its scores without biases, and its squared norm in
+        feature space.
         """
         F = self.K @ B
         self._scores = np.ascontiguousarray(F.T)
@@ -298,7 +316,7 @@ class GramRows:
         loops.ascend_gram(self.K, self._scores, *pairs.arrays, duals, biases, lift, order, n_passes)
 
     def scores(self) -> FloatArray:
-        """Return the scores after the last sweep, without biases."""
+        """Return the scores after the last sweep, without biases: a new array (n_samples, n_labels)."""
         return np.ascontiguousarray(self._scores.T)
 
     def inner(self, model: FloatArray, other: FloatArray, other_scores: FloatArray) -> float:
@@ -306,7 +324,11 @@ class GramRows:
         return float(np.vdot(model, other_scores))
 
     def features(self) -> tuple[Matrix, Callable[[FloatArray], FloatArray]]:
-        """Return features whose inner products are the kernel values, and a function from weights to coefficients."""
+        """Return features whose inner products are the kernel values, and a function.
+
+        The function maps weights of these features to coefficients of the rows. Eigenvalues below
+        1e-13 of the largest one are rounding and are left out.
+        """
         s, Q = eigh(self.K, driver="evd")
         keep = s > 1e-13 * max(s[-1], np.finfo(float).tiny)
         root = np.sqrt(s[keep])
@@ -326,7 +348,7 @@ class FeatureRows:
         self.n_features = self.X.shape[1]
 
     def set_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Set the current coefficients; return the model, its scores and its squared norm."""
+        """Set the current coefficients; return the model, a copy, its scores and its squared norm."""
         self._W = self._transposed @ B
         return self._W.copy(), self.X @ self._W, float(np.vdot(self._W, self._W))
 
@@ -340,7 +362,7 @@ class FeatureRows:
         )
 
     def scores(self) -> FloatArray:
-        """Return the scores after the last sweep, without biases."""
+        """Return the scores after the last sweep, without biases: a new array (n_samples, n_labels)."""
         return self.X @ self._W
 
     def inner(self, model: FloatArray, other: FloatArray, other_scores: FloatArray) -> float:
@@ -348,7 +370,10 @@ class FeatureRows:
         return float(np.vdot(model, other))
 
     def features(self) -> tuple[Matrix, Callable[[FloatArray], FloatArray]]:
-        """Return the features, dense if most entries are stored, and a function from weights to the model."""
+        """Return the features, and a function from their weights to the model, which is the identity.
+
+        They are dense if more than 30 % of the entries are stored: dense products are then faster.
+        """
         is_dense = self.X.nnz > 0.3 * np.prod(self.X.shape)
         return self.X.toarray() if is_dense else self.X, lambda W: W
 

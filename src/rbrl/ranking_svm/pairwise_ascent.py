@@ -106,11 +106,11 @@ class _Ascent:
         self.certify()
 
     def _set_lift_and_steps(self) -> None:
-        """Set the square of the constant feature in sweeps of free biases, and the steps of the balance.
+        """Set the lift in sweeps of free biases, and the lengths of the steps of the balance.
 
         The mean squared norm of the rows makes biases as free as scores. The second term lets all
         dual variables together move a bias by several margins. A step is a tenth of a coordinate
-        step, but bounded by the boxes.
+        step, but bounded by the boxes. Both affect only the speed.
         """
         cap = self.pairs.cap
         norms = self.rows.norms
@@ -127,7 +127,10 @@ class _Ascent:
         return relative_gap(self.primal.value, self.dual_value)
 
     def sweep_until(self, tol: float, max_iter: int) -> None:
-        """Sweep, and compute a certificate after each round, until the gap is at most `tol`."""
+        """Sweep, and compute a certificate after each round, until the gap is at most `tol`.
+
+        `max_iter` limits `n_iter`, which counts the iterations of the whole run.
+        """
         while not self.gap <= tol and self.n_iter < max_iter:
             n_sweeps = min(SWEEPS_PER_CERTIFICATE, max_iter - self.n_iter)
             for _ in range(n_sweeps):
@@ -138,7 +141,11 @@ class _Ascent:
             self.certify()
 
     def take_interior_steps(self, tol: float, max_iter: int) -> None:
-        """Take steps of the interior point method until the gap is at most `tol` or no longer falls."""
+        """Take steps of the interior point method until the gap is at most `tol` or no longer falls.
+
+        Sweeps may continue afterwards: duals, biases, scores and the best points are set. It may
+        end at once.
+        """
         if self.gap <= tol or self.n_iter >= max_iter:
             return
         X, to_model = self.rows.features()
@@ -164,7 +171,11 @@ class _Ascent:
             self.certify()
 
     def certify(self) -> None:
-        """Compute the primal and the dual value of the current point; free biases are balanced first."""
+        """Compute the primal and the dual value of the current point; free biases are balanced first.
+
+        The best points so far are kept in `primal`, `dual_value` and `best_duals`. The balance
+        replaces `duals`, and without free biases `biases` follow from them.
+        """
         imbalance = 0.0
         if self.free:
             multipliers, imbalance = self._balance()
@@ -187,7 +198,11 @@ class _Ascent:
         self.history.append(self.primal.value)
 
     def _balance(self) -> tuple[FloatArray, float]:
-        """Project the dual variables onto the constraints of free biases; return multipliers and imbalance."""
+        """Project the dual variables onto the constraints of free biases.
+
+        Replace `duals`; return the multipliers (n_labels,), and the imbalance that :func:`balance`
+        returns.
+        """
         self.duals, multipliers, imbalance = balance(self.pairs, self.F, self.biases, self.duals, self.steps)
         if self.duals.sum() > DUAL_SUM_ROUNDING * self.pairs.cap.sum():
             return multipliers, imbalance
@@ -197,7 +212,7 @@ class _Ascent:
         return multipliers * (1.0 + 1e-3), 0.0
 
     def _point(self, weights: FloatArray, F: FloatArray, biases: FloatArray, square: float) -> "_PrimalPoint":
-        """Return the primal point of a model, given its scores without biases and its squared norm."""
+        """Return the primal point of a model, from its scores without biases; arrays are not copied."""
         has_penalty = not self.free and self.lift
         penalty = square + (float(biases @ biases) / self.lift if has_penalty else 0.0)
         return _PrimalPoint(weights, F, biases, square, penalty, 0.5 * penalty + self.pairs.value(F + biases))
@@ -208,6 +223,7 @@ class _Ascent:
         The weights of dual ascent oscillate around the optimum, and the scores are known on the whole segment. If
         the values differ by rounding only, the new point is returned.
         """
+        # A difference of 1e-13 is a rounding error of two sums.
         if new.value <= old.value * (1.0 + 1e-13):
             return new
         cross = self.rows.inner(old.weights, new.weights, new.F)
@@ -286,7 +302,10 @@ class InteriorPoint:
         self.mu = float(self.duals @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
 
     def _slacks(self, theta: FloatArray, margin: FloatArray) -> FloatArray:
-        """Return the margin minus the score difference of each pair, for weights and biases `theta`."""
+        """Return the margin minus the score difference of each pair: a new array (n_pairs,).
+
+        `theta` (n_columns, n_labels) are weights, with the biases in the last row if there are any.
+        """
         out = np.empty_like(margin)
         loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:3], margin, out)
         return out
@@ -305,6 +324,7 @@ class InteriorPoint:
         _, d_duals, d_xi, d_surplus = self._direction(curvatures, precondition, 0.0, 0.0)
         primal, dual = self._lengths(d_duals, d_xi, d_surplus)
         predicted = self._products(primal, dual, d_duals, d_xi, d_surplus)
+        # Mehrotra's rule, which may not aim at 0.
         mu = self.mu * max((predicted / self.mu) ** 3, 1e-6)
         delta, d_duals, d_xi, d_surplus = self._direction(
             curvatures, precondition, mu - d_duals * d_surplus, mu + d_duals * d_xi
@@ -321,7 +341,11 @@ class InteriorPoint:
     def _direction(
         self, curvatures: FloatArray, precondition: Operator, won: FloatArray | float, lost: FloatArray | float
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return Newton's direction towards alpha s = won and (c - alpha) xi = lost."""
+        """Return Newton's direction towards alpha s = won and (c - alpha) xi = lost.
+
+        `won` and `lost` are numbers or arrays (n_pairs,). The results are the changes of `theta`,
+        `duals`, `xi` and `surplus`.
+        """
         missing = won / self.duals - lost / self.rest + self._slacks(self.theta, self.pairs.margin)
         right = self._Xt @ self.pairs.coefficients(self.duals + curvatures * missing) - self.ridge * self.theta
         delta = self._solve(right, curvatures, precondition)
@@ -331,7 +355,7 @@ class InteriorPoint:
         return delta, d_duals, d_xi, d_surplus
 
     def _lengths(self, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray) -> tuple[float, float]:
-        """Return the longest primal and the longest dual step, at most 1, that keep all variables positive."""
+        """Return the longest primal and dual step, at most 1, along changes (n_pairs,) of variables."""
         primal = np.max([-d_xi / self.xi, -d_surplus / self.surplus], initial=1.0)
         dual = np.max([-d_duals / self.duals, d_duals / self.rest], initial=1.0)
         return float(1.0 / primal), float(1.0 / dual)
@@ -339,7 +363,7 @@ class InteriorPoint:
     def _products(
         self, primal: float, dual: float, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray
     ) -> float:
-        """Return the mean complementarity after steps of these lengths."""
+        """Return the mean complementarity after steps of these lengths; the iterate does not change."""
         won = (self.duals + dual * d_duals) @ (self.surplus + primal * d_surplus)
         lost = (self.rest - dual * d_duals) @ (self.xi + primal * d_xi)
         return float(won + lost) / (2 * len(d_duals))
@@ -347,7 +371,11 @@ class InteriorPoint:
     def _solve(
         self, right: FloatArray, curvatures: FloatArray, precondition: Operator, tol: float = 1e-4, max_iter: int = 300
     ) -> FloatArray:
-        """Solve by conjugate gradients in the weights that sum to zero over the labels; others change no pair."""
+        """Solve the system of the class by conjugate gradients; return the change of `theta`.
+
+        The weights sum to zero over the labels; others change no pair. `tol` is relative to
+        `right`. It is coarse, because the caller certifies.
+        """
         r = right - right.mean(axis=1, keepdims=True)
         x = np.zeros_like(r)
         largest_residual = tol * np.linalg.norm(r)
@@ -375,7 +403,11 @@ class InteriorPoint:
         return x
 
     def _preconditioner(self, curvatures: FloatArray) -> Operator:
-        """Return the inverse of the diagonal blocks, one per label, as a function."""
+        """Return the inverse of the diagonal blocks, one per label, as a function.
+
+        The function maps (n_columns, n_labels) to a new array of this shape. A block that is not
+        positive definite raises LinAlgError.
+        """
         n, k = self.X.shape
         H = np.zeros((n, self.pairs.n_labels))
         loops.pair_sums(*self.pairs.arrays[:3], curvatures, 1.0, H)
@@ -387,6 +419,7 @@ class InteriorPoint:
             blocks = (np.ascontiguousarray(block) for block in np.moveaxis(G, -1, 0))
         factors = []
         for block in blocks:
+            # The last two terms make the block of free biases positive definite.
             block[np.diag_indices(k)] += self.ridge[:, 0] + 1e-12 * np.trace(block) / k + 1e-300
             factors.append(cho_factor(block, lower=True, overwrite_a=True, check_finite=False))
 

@@ -68,7 +68,7 @@ def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Ar
 
 
 def round_losses(losses: Sequence[float] | Array) -> FloatArray:
-    """Round losses so that ties are equal, and replace NaN by infinity."""
+    """Round losses (n_points,) so that ties are equal, and replace NaN by infinity, in a new array."""
     losses = np.asarray(losses, dtype=float).round(COMPARED_DECIMALS)
     return np.where(np.isnan(losses), np.inf, losses)
 
@@ -110,7 +110,7 @@ def choose(
 
 
 def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
-    """Rank the points by the mean over folds; a point without a value comes last."""
+    """Rank the points by the mean over folds: (n_points,), 1 for the best, NaN worst."""
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
     means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
     return rankdata(round_losses(sign * means))
@@ -126,8 +126,7 @@ class Predictions(NamedTuple):
     def evaluate(self, Y: Any, metrics: Iterable[str | Metric], convention: str) -> dict[str, float]:
         """Return the values of metrics by name; NaN for metrics of probabilities if there are none.
 
-        The labels Y are 0/1, with NaN for a missing label. Predictions that are NaN or infinite are
-        rejected, because the method that returned them has failed.
+        The labels Y are 0/1, with NaN for a missing label. It rejects NaN and infinite predictions.
 
         Examples
         --------
@@ -235,7 +234,7 @@ def tune(
 
 
 def _points(grid: Grid) -> Table:
-    """Return all combinations of the values of a grid; the first name changes slowest."""
+    """Return all combinations of the values of a grid as dicts; the first name changes slowest."""
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
@@ -243,7 +242,7 @@ def _search_path(
     estimator: ConvexClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str,
     tol: float, train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
-    """Solve the points of one fold along a path, for each design."""
+    """Solve the points of a fold, given by row indices, along a path for each design; return rows."""
     designs = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     weights = [name for name in grid if name not in DESIGN_PARAMETERS]
     weights.sort(key=lambda name: name != "ridge")
@@ -266,7 +265,11 @@ def _search_points(
     estimator: Any, grid: Grid, X: Any, Y: Any, names: list[str],
     rules: list[tuple[dict[str, Any], str]], train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
-    """Fit every point to one fold, and evaluate it with every decision rule."""
+    """Fit every point to one fold, and evaluate it with every decision rule.
+
+    Return a row for each point and rule. A rule has parameters of the decision, and a convention.
+    Only an error of the first rule is raised.
+    """
     points = _points(grid)
     # The default implementation only clones and fits, so that it works for any classifier.
     fit_many = getattr(type(estimator), "fit_many", MultiLabelClassifier.fit_many)
@@ -289,7 +292,8 @@ def _evaluate_rule(
 ) -> tuple[dict[str, float], str]:
     """Return the metrics of a fitted model with a decision rule, and an error message or "".
 
-    Errors are raised only if `strict`.
+    The parameters in `decision` are set in the model. Errors are raised only if `strict`; otherwise
+    all metrics are NaN.
     """
     try:
         predictions = predict_for_metrics(model.set_params(**decision) if decision else model, X, names)
@@ -301,6 +305,7 @@ def _evaluate_rule(
 
 
 def _row(params: dict[str, Any], values: dict[str, float], seconds: float, gap: float, evaluations: float) -> Any:
+    """Return a row of the table of :func:`tune`."""
     named = {f"param_{name}": value for name, value in params.items()}
     return {**named, **values, "fit_seconds": seconds, "gap": gap, "evaluations": evaluations}
 
@@ -357,7 +362,7 @@ class Folds:
 
 
 def _search_fold(fold: Fold, stage: Stage, progress: Models | None = None) -> tuple[Fold | None, Table]:
-    """Return the fold with its solutions, or None after the final stage, and the rows of its table."""
+    """Return the fold, or None after the final stage, and the rows of its table; workers run it, too."""
     rows = []
     for row in fold.search(stage.axes, stage.final):
         rows.append(row)
@@ -367,9 +372,9 @@ def _search_fold(fold: Fold, stage: Stage, progress: Models | None = None) -> tu
 
 
 def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
-    """Return arrays over grid points: parameters, the values of every fold, means, deviations, ranks.
+    """Return arrays over grid points, in the order of the tables, of which each fold has one.
 
-    There is a table for each fold, with the points in the same order.
+    They are the parameters, the values of every fold, means, deviations and ranks.
     """
     params = [row["params"] for row in tables[0]]
     results: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
@@ -388,7 +393,7 @@ def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
 
 
 def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
-    """Return means over folds, negated if larger is better."""
+    """Return means over folds (n_points,), negated if larger is better, in the form of `best_index`."""
     sign = -1.0 if scoring.greater_is_better(metric) else 1.0
     return round_losses(sign * results[f"mean_test_{metric}"])
 

@@ -54,7 +54,7 @@ class Solution(NamedTuple):
     design: Design | None
 
     def over(self, design: Design) -> tuple[FloatArray, FloatArray]:
-        """Return weights over a design of the same rows, and the scores."""
+        """Return weights over a design of the same rows, and the scores, perhaps without a copy."""
         if self.design is design:
             return self.weights, self.scores
         return design.weights(self.without_design().weights), self.scores
@@ -128,8 +128,10 @@ def _candidates(
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield weights and scores of the neighbours of a grid point, and extrapolations along the axes.
 
-    A neighbour ahead exists if another grid had it. An extrapolation needs no evaluation, because
-    scores are linear in the weights.
+    `solved` has the solutions by indices of grid points, and `design` the coordinates of the
+    weights. A neighbour ahead exists if another grid had it. An extrapolation needs no evaluation,
+    because scores are linear in the weights. The arrays may belong to a solution and must not be
+    changed.
     """
     for axis, place in enumerate(index):
         near, far, ahead = (solved.get((*index[:axis], place + steps, *index[axis + 1 :])) for steps in (-1, -2, 1))
@@ -146,7 +148,7 @@ def _candidates(
 def _best_start(
     objective: Objective, candidates: Iterable[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
-    """Return the weights and scores with the smallest objective; (None, None) without candidates."""
+    """Return the weights and scores with the smallest objective, or (None, None), without a copy."""
     return min(candidates, key=lambda candidate: objective.value_at(*candidate), default=(None, None))
 
 
@@ -203,6 +205,7 @@ class Scoring:
 
 
 def _scorers_by_name(scoring: Any) -> dict[str, Any]:
+    """Return the scorers or metrics by name, from any value of the parameter `scoring`."""
     if isinstance(scoring, str) or callable(scoring):  # metrics are callable
         scoring = [scoring]
     elif scoring is None:
@@ -213,6 +216,7 @@ def _scorers_by_name(scoring: Any) -> dict[str, Any]:
 
 
 def _scorer_name(scorer: Scorer) -> str:
+    """Return the name of a scorer in the table of results."""
     if isinstance(scorer, str):
         return scorer
     return scorer.name if isinstance(scorer, Metric) else getattr(scorer, "__name__", "score")
@@ -301,7 +305,7 @@ class Fold:
                 yield {"params": solved.params, **values, **solver_values, "seconds": solved.seconds}
 
     def _threshold(self, solved: SolvedPoint) -> float | FloatArray:
-        """Return the threshold of a solved model: a number, or learned from the training scores."""
+        """Return the threshold of a solved model: a number, or one for each label, perhaps learned."""
         params = self.estimator.get_params(deep=False) | solved.params
         metric = params["threshold"]
         if not isinstance(metric, str):
@@ -417,7 +421,7 @@ def coarse_to_fine(
 
 
 def _around(point: dict[str, Any], **axes: Iterable[float]) -> Grid:
-    """Return the grid of these axes through a point."""
+    """Return the grid of these axes through a point; other parameters keep the value of the point."""
     return {name: list(axes.get(name, [value])) for name, value in point.items()}
 
 
@@ -425,9 +429,10 @@ def _beyond_edges(
     search: Callable[[Stage], Best], name: str, tried: list[float], best: Best, step: float,
     least: float = 0.0, most: float = math.inf, n_later: int = 0,
 ) -> Best:  # fmt: skip
-    """Try up to three further values while all best points are at an edge; return the best point.
+    """Try further values of one axis while all best points are at an edge; return the best point.
 
-    The further values lie between `least` and `most`, and are appended to `tried`.
+    At most `max_steps` values are tried, each between `least` and `most`. They are appended to
+    `tried`, which has the values of the axis so far. `step` is above 1.
     """
     for _ in range(SETTINGS.max_steps):
         value = best.point[name]

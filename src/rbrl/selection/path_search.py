@@ -70,7 +70,8 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
     Attributes
     ----------
     cv_results_ : dict of arrays
-        Results in the format of scikit-learn, with gap and evaluations of every point and fold. The
+        Results in the format of scikit-learn, with gap, evaluations and seconds of every point and
+        fold. A model file does not contain the seconds. The
         gap is an estimate if `search_tol` is at least 1e-5 and the matrix is dense, because products
         are then in single precision. The gap of `best_estimator_` is certified.
     best_params_, best_index_, best_score_, best_estimator_
@@ -190,24 +191,27 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
         return bool(self._estimator().takes_missing)
 
     def _estimator(self) -> Any:
+        """Return the estimator of the search, which must not be changed."""
         return self.estimator
 
     def _folds(self) -> Any:
+        """Return the number of folds, or the splitter."""
         return self.cv
 
     def _try_points(self, estimator: Any, data: SearchData, folds: Folds) -> None:
-        """Search the grid in a single stage."""
+        """Search the grid in a single stage; the results are in `folds`."""
         axes = {name: list(values) for name, values in (self.param_grid or {}).items()}
         folds.search(Stage(axes, final=True))
 
     def _check_rows(self, X: MatrixLike) -> Matrix:
+        """Return rows to predict labels for, after the checks."""
         if can_skip_checks(self, X):
             return cast(Matrix, X)
         check_is_fitted(self)
         return validate_rows(self, X, reset=False)
 
     def _check_refit(self, scoring: Scoring, data: SearchData) -> str:
-        """Return the metric that chooses the best point."""
+        """Return the name of the metric that chooses the best point; raise ValueError for others."""
         default = "average_precision" if data.signed.shape[1] > 1 else "hamming_loss"
         metric = self.refit or (default if default in scoring.scorers else next(iter(scoring.scorers)))
         if metric not in scoring.scorers:
@@ -219,7 +223,11 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
     def _search(
         self, estimator: ConvexClassifier, data: SearchData, scoring: Scoring, metric: str, task: FitTask
     ) -> Folds:
-        """Return the folds after all stages."""
+        """Return the folds after all stages, with the results.
+
+        `estimator` is a clone, which is not fitted. `metric` is the name of the metric that
+        chooses.
+        """
         cv = self._folds()
         cv = KFold(int(cv), shuffle=True, random_state=self.random_state) if isinstance(cv, int | np.integer) else cv
         splits = list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
@@ -231,6 +239,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers):
         return folds
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of a classifier of label matrices, with the input tags of the estimator."""
         tags = super().__sklearn_tags__()
         tags.input_tags = self._estimator().__sklearn_tags__().input_tags
         tags.target_tags.multi_output = True
@@ -330,13 +339,16 @@ class RBRLClassifierCV(PathSearchCV):
         self.label_names = label_names
 
     def _estimator(self) -> Any:
+        """Return the estimator of the search; the default is the linear model."""
         return RBRLClassifier() if self.estimator is None else self.estimator
 
     def _is_coarse_to_fine(self) -> bool:
+        """Return whether the search has stages; raise ValueError for an unknown `grid`."""
         check_choice(type(self).__name__, "grid", self.grid, GRIDS)
         return self.grid == "auto" and all(values is None for values in (self.ridges, self.rankings, self.nuclears))
 
     def _folds(self) -> Any:
+        """Return `cv`, or its default: fewer folds if the search has stages."""
         if self.cv is not None:
             return self.cv
         return 3 if self._is_coarse_to_fine() else 5

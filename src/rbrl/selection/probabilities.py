@@ -1,6 +1,7 @@
 """Calibrated probabilities: increasing maps from scores, learned for all labels together."""
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -93,7 +94,11 @@ def fit_sigmoids(scores: Scores) -> Sigmoids:
 
 
 def _fit_hierarchical(scores: Scores) -> tuple[FloatArray, FloatArray]:
-    """Return slope and intercept of the pooled map, and those of every label, none decreasing."""
+    """Return slope and intercept (2,) of the pooled map, and those of every label (n_labels, 2).
+
+    No map decreases. Every label must have relevant and irrelevant rows. The scores should be
+    standardised, because the first prior has the precision 1.
+    """
     n_labels = scores.values.shape[1]
     weak = WEAKEST_PRIOR * np.eye(2)
     pooled = _use_platt_targets(scores.pool())
@@ -115,7 +120,8 @@ def _fit_hierarchical(scores: Scores) -> tuple[FloatArray, FloatArray]:
 def _use_platt_targets(scores: Scores) -> Scores:
     """Replace labels by Platt's targets, which keep maps finite without a prior.
 
-    They are the shares after adding a relevant and an irrelevant row.
+    They are the shares after adding a relevant and an irrelevant row. The given scores do not
+    change.
     """
     n_relevant = scores.n_relevant
     high = (n_relevant + 1) / (n_relevant + 2)
@@ -124,7 +130,11 @@ def _use_platt_targets(scores: Scores) -> Scores:
 
 
 def _flatten_decreasing(scores: Scores, maps: FloatArray, mean: FloatArray, precision: FloatArray) -> FloatArray:
-    """Replace decreasing maps by the best constant maps."""
+    """Replace decreasing maps (n_labels, 2) by the best constant maps, in a copy.
+
+    The last two arguments are those of :func:`_maximise_posterior`. If no map decreases, `maps` is
+    returned itself.
+    """
     decreasing = maps[:, 0] < 0
     if decreasing.any():
         flat = scores.columns(decreasing)
@@ -140,7 +150,11 @@ def _flatten_decreasing(scores: Scores, maps: FloatArray, mean: FloatArray, prec
 def _maximise_posterior(
     scores: Scores, start: FloatArray, mean: FloatArray, precision: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the most probable slope and intercept of every label, and Laplace's covariances."""
+    """Return the most probable maps (n_labels, 2), slope and intercept, and Laplace's covariances.
+
+    The covariances are (n_labels, 2, 2). `start` has first maps; `mean` (2,) and `precision` (2, 2)
+    are those of the normal prior of all labels.
+    """
     maps = np.empty_like(start)
     covariances = np.empty((len(start), 2, 2))
     step = max(1, MAP_BLOCK_ENTRIES // len(scores.values))
@@ -153,7 +167,7 @@ def _maximise_posterior(
 def _newton(
     scores: Scores, start: FloatArray, mean: FloatArray, precision: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Run Newton's method for all labels at once; halve a step that makes a label worse."""
+    """Run Newton's method for all labels at once, as :func:`_maximise_posterior` for one block."""
     z, t, w, _ = scores
     smallest_gain = SMALLEST_GAIN * max(float(w.sum(axis=0).max(initial=0.0)), 1.0)
     base = start
@@ -205,7 +219,7 @@ def fit_isotonic(scores: Scores, sigmoids: Sigmoids) -> list[FloatArray]:
 
 
 def _increasing_knots(values: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the knots (2, n_knots) of the increasing map of one label; none if all weights are 0."""
+    """Return the ascending knots (2, n_knots) of the map of one label; none if all weights are 0."""
     if not weights.any():
         return np.empty((2, 0))
     fitted = IsotonicRegression().fit(values, targets, sample_weight=weights)
@@ -377,16 +391,23 @@ class CalibratedMultiLabelClassifier(ScoreClassifier):
 
     @property
     def _never_empty(self) -> bool:
+        """Return whether empty predictions are filled; classes of a 1-D target are not."""
         return self.targets_.is_matrix and self.non_empty_
 
+    def _score_blocks(self, X: MatrixLike) -> Iterator[FloatArray]:
+        """Yield the probabilities of all rows, by which `predict_top` ranks the labels."""
+        yield np.asarray(self.predict_proba(X))
+
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
+        """Return the probabilities less 1/2."""
         return self._probabilities(X) - 0.5
 
     def _probabilities(self, X: MatrixLike) -> FloatArray:
+        """Return the probabilities of checked rows: (n_samples, n_columns)."""
         return self._apply_maps(FittedClassifier(self.estimator_, self.columns_).scores(X, self.targets_))
 
     def _apply_maps(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities of scores; the column of a label of slope 0 may be NaN."""
+        """Return the probabilities of scores, a new array; a column of slope 0 may be NaN."""
         P = Sigmoids(self.slopes_, self.intercepts_, self.pooled_)(scores)
         for j, knots in enumerate(self.knots_ or ()):
             if self.slopes_[j] > 0:

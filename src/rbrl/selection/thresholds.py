@@ -18,6 +18,7 @@ from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Mat
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.base_learners import learns_one_label
 from rbrl.estimators.coefficients import WEIGHT_ATTRIBUTES
 from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
@@ -110,6 +111,13 @@ def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any
     token = THRESHOLD_SET_LATER.set(True)
     try:
         return estimator.fit(X, y, **options)
+    except ValueError as error:
+        if np.ndim(y) == 2 and learns_one_label(estimator):
+            raise ValueError(
+                f"A multi-label classifier is needed. Got {estimator!r}, which learns one label; pass "
+                f"BinaryRelevance({estimator!r})."
+            ) from error
+        raise
     finally:
         THRESHOLD_SET_LATER.reset(token)
 
@@ -153,6 +161,11 @@ def _score_fold(
     estimator: Any, X: Any, y: Any, targets: SignedTargets, weights: FloatArray | None, fitted: Any,
     train: IntArray, test: IntArray,
 ) -> FloatArray:  # fmt: skip
+    """Return the scores (n_test, n_columns) of the test rows of one fold.
+
+    `fitted` is a classifier fitted to all rows, or None. A score is NaN for a label that was left
+    out.
+    """
     # A kernel matrix is reduced to the columns of the training rows.
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)
@@ -167,7 +180,7 @@ def _score_fold(
 
 
 def _start_from(model: ConvexClassifier, fitted: ConvexClassifier, rows: IntArray) -> None:
-    """Let the next fit of a model start from the solution for all rows.
+    """Let the next fit of a model start from the solution for all rows; the model is changed.
 
     `rows` are the training rows of the model, whose coefficients a kernel model starts from.
     """
@@ -212,7 +225,7 @@ class Scores(NamedTuple):
         return (self.weights * (1 - self.relevant)).sum(axis=0)
 
     def columns(self, which: BoolArray | slice) -> "Scores":
-        """Return the scores of some labels."""
+        """Return the scores of some labels, given by a mask or a slice, in the same form."""
         return Scores(*(part[:, which] for part in self))
 
     def pool(self) -> "Scores":
@@ -236,14 +249,11 @@ class ScoreClassifier(NamedAnswers, ABC):
 
     @property
     def _never_empty(self) -> bool:
+        """Return whether a row without a positive score gets its best label."""
         return False
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Return scores shifted by the rule: the relevant labels have the positive scores.
-
-        Parameters
-        ----------
-        X : rows in a form that the classifier accepts
 
         Returns
         -------
@@ -253,16 +263,15 @@ class ScoreClassifier(NamedAnswers, ABC):
         return scores.ravel() if self.targets_.kind == "binary" else scores
 
     def _shifted_scores(self, X: MatrixLike) -> FloatArray:
-        """Return the scores of checked rows, shifted by the rule."""
+        """Return the scores of rows, shifted by the rule: (n_samples, n_columns).
+
+        The rows are checked.
+        """
         rows = self._check_rows(X)
         return self.rule_.shift(self._unshifted_scores(rows))
 
     def predict(self, X: MatrixLike) -> Any:
         """Return the relevant labels, or the class with the largest score.
-
-        Parameters
-        ----------
-        X : rows in a form that the classifier accepts
 
         Returns
         -------
@@ -273,9 +282,10 @@ class ScoreClassifier(NamedAnswers, ABC):
 
     @abstractmethod
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
-        """Return the scores before the rule shifts them."""
+        """Return the scores of checked rows before the rule shifts them: (n_samples, n_columns)."""
 
     def _check_rows(self, X: MatrixLike) -> MatrixLike:
+        """Return X itself, after checks that the model is fitted and the columns are the same."""
         check_is_fitted(self)
         check_no_mask(X=X)
         if getattr(X, "ndim", 2) == 2:  # the classifier itself rejects other shapes
@@ -283,6 +293,7 @@ class ScoreClassifier(NamedAnswers, ABC):
         return X
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of the classifier inside, with its kinds of inputs and targets."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
@@ -376,6 +387,7 @@ class TunedThresholdClassifier(ScoreClassifier):
         return self
 
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
+        """Return the scores of the classifier inside."""
         return scores_of(self.estimator_, X)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.dual_ascent import DualAscent
 from rbrl.solvers.dual_ascent import KernelBlocks as KernelBlocks
 from rbrl.solvers.factored import LowRank
-from rbrl.solvers.quasi_newton import Descent, QuasiNewton
+from rbrl.solvers.quasi_newton import Descent as Descent
+from rbrl.solvers.quasi_newton import QuasiNewton
 from rbrl.solvers.solve import Certifier as Certifier
 from rbrl.solvers.solve import Solution as Solution
 from rbrl.solvers.solve import SolverRule as SolverRule
@@ -22,5 +23,5 @@ SOLVERS = {
 }  # fmt: skip
 
 __all__ = [
-    "APG", "SOLVERS", "Descent", "DualAscent", "LowRank", "QuasiNewton", "Solver", "SolverResult", "lower_bound",
+    "APG", "SOLVERS", "DualAscent", "LowRank", "QuasiNewton", "Solver", "SolverResult", "lower_bound",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ def rigorous(objective: Objective) -> float:
 
     It is an upper bound on the curvature of loss and ridge at all weights.
     """
-    row_curvature = objective.row_curvature()
+    row_curvature = objective.loss.curvature(objective.Y, objective.sample_weight)
     if not np.isfinite(row_curvature).all():
         raise ValueError(
             f"A constant step needs a loss of bounded curvature. Got {objective.loss!r}, whose curvature has no bound; "
@@ -35,9 +35,10 @@ def rigorous(objective: Objective) -> float:
 def paper(objective: Objective) -> float:
     """Return the constant of the authors' program for RBRL or for CPNL.
 
-    The constant for RBRL, eqs. (23) and (31) of the paper, is not always an upper bound on the
-    curvature. Its proof changes the weights of one label while the others are fixed. The constant
-    for CPNL is an upper bound: it bounds every term by its Frobenius norm.
+    The factors are theirs, so that iterations can be replayed. The constant for RBRL, eqs. (23) and
+    (31) of the paper, is not always an upper bound on the curvature. Its proof changes the weights
+    of one label while the others are fixed. The constant for CPNL is an upper bound: it bounds
+    every term by its Frobenius norm.
     """
     terms = objective.loss.terms if isinstance(objective.loss, WeightedSum) else ((1.0, objective.loss),)
     norms = objective.design.row_norms()
@@ -59,7 +60,10 @@ def paper(objective: Objective) -> float:
 
 
 def _paper_pairwise(Y: Array, norms: FloatArray) -> float:
-    """Return sqrt(max_j A_j B_j) of Proposition 1 of the paper, without rows that have no pair of labels."""
+    """Return sqrt(max_j A_j B_j) of Proposition 1 of the paper, without rows that have no pair.
+
+    Y (n_samples, n_labels) are the labels, and `norms` (n_samples,) the norms of the rows.
+    """
     has_pair = (Y > 0).any(axis=1) & (Y < 0).any(axis=1)
     Y = Y[has_pair]
     norms = norms[has_pair]

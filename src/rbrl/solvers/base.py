@@ -166,14 +166,20 @@ class Run:
         self.stopped_by = ""
 
     def note(self, value: float, evaluations: float | None = None) -> None:
-        """Record the objective value of an iteration, and the number of evaluations after it."""
+        """Record the objective value of an iteration, and the number of evaluations after it.
+
+        The default of `evaluations` is the number of evaluations so far. The caller certifies
+        separately.
+        """
         self.way.append((value, self.objective.evaluations if evaluations is None else evaluations))
         self.n_iter += 1
 
     def certify(self, W: FloatArray, adjoint: FloatArray) -> float:
-        """Return the lower bound at the current point, from Z' times its residual; keep the bound if it is the best one.
+        """Return the lower bound at the current point; keep it if it is the best one.
 
-        The callback of the objective is called with the gap.
+        `W` and `adjoint` (n_columns, n_labels) must belong to `now`: its weights, and Z' times its
+        residual. The scores of the best point are kept without a copy. The callback of the
+        objective is called with the gap.
         """
         return self.keep_bound(lower_bound(self.objective, W, self.now.loss, adjoint))
 
@@ -186,11 +192,14 @@ class Run:
         return bound
 
     def gap(self) -> float:
-        """Return the certified relative gap of the current point."""
+        """Return the certified relative gap of the current point, infinite until a bound is above 0."""
         return relative_gap(self.now.value, self.bound.value)
 
     def is_finished(self) -> bool:
-        """Return whether the run has reached its tolerance, was stopped, or has used all its iterations."""
+        """Return whether the run has reached its tolerance, was stopped, or has used all its iterations.
+
+        A tolerance of at most `ROUNDING_GAP` also needs objective values that no longer fall.
+        """
         first_of_last = self.way[-1 - self.STANDSTILL_ITERATIONS :][0][0]
         is_exact = self.tol > ROUNDING_GAP or self.way[-1][0] >= first_of_last
         is_certified = is_exact and self.gap() <= max(self.tol, ROUNDING_GAP)
@@ -208,10 +217,6 @@ class Run:
             Whether the stopping rule was met.
         remedy : str, default=None
             Remedy in the message of a solver whose stopping rule is not the tolerance.
-
-        Returns
-        -------
-        SolverResult
         """
         before = self.way[0][1]
         history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [before]]
@@ -295,7 +300,11 @@ UNCERTIFIED = "With ridge=0 and nuclear=0 no weights have a certificate. Use a s
 
 
 def explain_unconverged(solver: str, result: Any, tol: float | None, max_iter: int, remedy: str = REMEDY) -> str:
-    """Return the message of a solver that did not converge, with its gap and a remedy. A `tol` of None is left out."""
+    """Return the message of a solver that did not converge, with its gap and a remedy.
+
+    `solver` is its name at the start of the sentence. `result` needs `gap`, `objective` and
+    `n_iter`. A `tol` of None is left out.
+    """
     excess = "" if tol is None else f", above tol={tol:g}"
     certified = f"a certified relative gap of {result.gap:.1e}{excess}"
     outcome = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"

@@ -148,10 +148,6 @@ def weights_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: Flo
         Z'R, where R is the gradient of the loss with respect to the scores.
     blur : Blur
         Bounds on the rounding errors of Z'R.
-
-    Returns
-    -------
-    float
     """
     N = -adjoint
     N -= objective.ridge.weight * W
@@ -166,6 +162,8 @@ def _distance(
 
     The bound includes the rounding errors. N is shrunk until it is feasible in spite of its
     rounding errors; None is 0. `r` are the row weights of the ridge.
+
+    `adjoint` is -M, and neither it nor N is changed. `r` is a float or an array (n_columns, 1).
     """
     factor = 0.0 if N is None else shrink_factor(N, nuclear)
     step = max(1, BLOCK_ENTRIES // max(adjoint.shape[1], 1))
@@ -185,7 +183,8 @@ def _distance(
 def loss_bound(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -> float:
     """Return theta * linear - theta^2 * quadratic, minus a bound on the rounding error of sums.
 
-    `quadratic` is added to the quadratic term of the loss. Each sum has `n_terms` terms; 0 means that
+    `quadratic` is the quadratic term of the ridge for N = 0. It is added to the term of the loss,
+    but its rounding is not counted. The sums of the loss have `n_terms` terms; 0 means that
     rounding is ignored.
     """
     value = theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
@@ -195,8 +194,8 @@ def loss_bound(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int =
 def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: float = np.inf) -> float:
     """Return the theta that maximises the bound for a given N.
 
-    `quadratic` and `linear` are added to the terms of the loss. Theta is between 0 and the smallest of
-    `limit`, the reach of the loss, and `LARGEST_THETA`.
+    `quadratic` and `linear` are the terms of the ridge, which are added to the terms of the loss.
+    Theta is between 0 and the smallest of `limit`, the reach of the loss, and `LARGEST_THETA`.
     """
     slope = loss.linear + linear
     curvature = loss.quadratic + quadratic
@@ -209,7 +208,8 @@ def maximise_by_reweighting(
 ) -> tuple[float, float, FloatArray]:
     r"""Return a good lower bound for any ridge weights r, with its theta and N.
 
-    In each round, N = theta M - ridge r B, for a B near the minimiser of
+    M = -Z'R, the weights W and N have the shape (n_columns, n_labels), r is a number or (n_columns,
+    1). In each round, N = theta M - ridge r B, for a B near the minimiser of
 
     .. math:: -\langle\theta M, B\rangle + \tfrac{\lambda_1}{2} \langle B, rB\rangle + \lambda_3 \|B\|_*
 
@@ -235,6 +235,7 @@ def maximise_by_reweighting(
         bound = loss_bound(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
         best = (bound, theta, N) if bound > best[0] else best
         sigma = np.sqrt(values)
+        # A singular value of 0 would have an infinite weight.
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
         N = (B * (nuclear / sigma)) @ V.T
@@ -244,9 +245,10 @@ def maximise_by_reweighting(
 
 
 def shrink_factor(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
-    """Return a factor for which factor * N has no singular value above the nuclear weight.
+    """Return a factor in [0, 1] for which factor * N has no singular value above the nuclear weight.
 
-    `hidden` bounds the rounding error of N in the spectral norm.
+    `hidden` bounds the rounding error of N (n_rows, n_labels) in the spectral norm. N is not
+    changed.
     """
     if not (hidden or N.any()):
         return 1.0
@@ -287,7 +289,7 @@ class DualPoint:
 
     @classmethod
     def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
-        """Return the dual point at scores F, and R."""
+        """Return the dual point at scores F (n_samples, n_labels), and R, a new array of this shape."""
         data = objective.Y, F, objective.sample_weight
         loss, R = objective.loss.evaluate(*data)
         sums = np.array([squares(A) for A in (R, objective.loss.rounding_reach(*data), F)])
@@ -307,16 +309,16 @@ class DualPoint:
             Function from a slice of rows to their scores; or the scores as factors.
         visit : callable, default=None
             Function that is called with the slice and the loss gradients R of each block of rows.
-
-        Returns
-        -------
-        DualPoint
         """
         n_samples, n_labels = objective.Y.shape
         sums = np.zeros((3, n_labels))
         losses = []
-        for part, F, weights, loss, R in objective.evaluate_rows(scores_of):
-            reach = objective.loss.rounding_reach(objective.Y[part], F, weights)
+        of_factors = isinstance(scores_of, LowRankMatrix)
+        read_scores = scores_of.rows if isinstance(scores_of, LowRankMatrix) else scores_of
+        for part, Y, weights in objective.row_blocks(of_factors):
+            F = read_scores(part)
+            loss, R = objective.loss.evaluate(Y, F, weights)
+            reach = objective.loss.rounding_reach(Y, F, weights)
             sums += [squares(A) for A in (R, reach, F)]
             losses.append(loss)
             if visit is not None:
@@ -339,10 +341,6 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
         column of ones.
     dual_scores : array (n_samples, n_labels)
         Scores at which the loss gradient R is computed.
-
-    Returns
-    -------
-    float
     """
     dual, square, largest = measure_pull(objective, X, norms, dual_scores)
     if dual.loss.value <= 0:
@@ -442,6 +440,10 @@ def _sum_with_blur(G: FloatArray, norms: FloatArray, blur: FloatArray) -> tuple[
 
 
 def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:
-    """Return slices of labels, for a matrix (n_columns, n_labels) that is computed in blocks of labels."""
+    """Return slices of labels, for a matrix (n_columns, n_labels) that is computed in blocks.
+
+    The last slice may end beyond `n_labels`. A block has at least `FEWEST_LABELS` labels, even if
+    it then exceeds the usual size.
+    """
     step = max(FEWEST_LABELS, block_size(n_columns * n_labels) // max(n_columns, 1))
     return (slice(start, start + step) for start in range(0, n_labels, step))

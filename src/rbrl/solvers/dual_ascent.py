@@ -98,7 +98,10 @@ class DualAscent:
 
 
 def explain_unsuitable(objective: Objective) -> str:
-    """Return why dual ascent cannot minimise an objective, with a remedy; "" if it can."""
+    """Return why dual ascent cannot minimise an objective, with a remedy; "" if it can.
+
+    Only types and weights are read, so that the call costs no product with the data.
+    """
     design = objective.design
     if not isinstance(design, AscentDesign) or design.turn is not None:
         return (
@@ -160,8 +163,10 @@ class Ascent(Run):
         Centre and ridge of the proximal problem.
     forecast : GapForecast
         Pass of the next check, and the number of passes that are still needed.
-    sigma, pull_sigma : arrays
-        Singular values of W and of Z'a; empty without a nuclear norm.
+    nuclear_value : float
+        Nuclear norm of W, times its weight.
+    pull_sigma : array
+        Singular values of Z'a; empty without a nuclear norm.
     is_settled : bool
         Whether the tolerance is rounding, and the last pass did not change the weights beyond
         rounding.
@@ -181,7 +186,7 @@ class Ascent(Run):
         total = choose_proximal_ridge(objective, settings.proximal_share)
         self.points = ProximalPoints(objective.design, objective.ridge.weight, total)
         self.forecast = GapForecast(tol)
-        self.sigma: FloatArray = np.zeros(0)
+        self.nuclear_value = 0.0
         self.pull_sigma: FloatArray = np.zeros(0)
         self.is_settled = False
         self.now = CheckedPoint(np.inf)
@@ -206,7 +211,13 @@ class Ascent(Run):
             self.check()
 
     def run(self) -> SolverResult:
-        """Ascend until the gap is at most the tolerance."""
+        """Ascend until a stopping rule is met; return the result with the last weights.
+
+        A run can be run once.
+
+        The objective values of the history are estimates where they were not checked: the loss of a
+        row is its loss when it was visited.
+        """
         design = self.objective.design
         while not self.is_finished():
             before = self.W.copy() if self.tol <= ROUNDING_GAP else None
@@ -217,7 +228,7 @@ class Ascent(Run):
                 self.update_nuclear_block()
             # The dual scores of a row were its scores when it was visited.
             square = design.squared_norm(self.W, self.dual_scores.__getitem__)
-            self.note(visited_loss + self.penalties(square))
+            self.note(visited_loss + 0.5 * self.points.ridge * square + self.nuclear_value)
             if self.n_iter >= min(self.forecast.next_check, self.max_iter):
                 self.check()
             if before is not None:
@@ -236,10 +247,13 @@ class Ascent(Run):
         return is_certified or self.is_settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def dual_variables(self) -> FloatArray:
-        """Return the dual variables, minus the gradient of the loss at the dual scores: a new array."""
+        """Return the dual variables, minus the gradient of the loss at the dual scores.
+
+        They are a new array (n_samples, n_labels), which the caller may change.
+        """
         A = np.empty_like(self.dual_scores)
-        for part, _, _, _, gradient in self.objective.evaluate_rows(self.dual_scores.__getitem__):
-            np.negative(gradient, out=A[part])
+        for part, Y, weights in self.objective.row_blocks():
+            np.negative(self.objective.loss.gradient(Y, self.dual_scores[part], weights), out=A[part])
         return A
 
     def update_nuclear_block(self) -> None:
@@ -247,6 +261,8 @@ class Ascent(Run):
 
         The singular values come from the smallest Gram matrix: over labels, over columns, or over
         rows.
+
+        It replaces `W`, its nuclear norm and `pull_sigma`; the dual scores do not change.
         """
         points = self.points
         nuclear = self.objective.nuclear.weight
@@ -267,27 +283,28 @@ class Ascent(Run):
         sigma = np.sqrt(values)
         if not has_centre:
             self.pull_sigma = sigma
-        self.sigma = np.maximum(sigma - nuclear, 0.0) / points.total
-        factors = np.divide(self.sigma, sigma, out=np.zeros_like(sigma), where=self.sigma > 0)
+        shrunk = np.maximum(sigma - nuclear, 0.0) / points.total
+        self.nuclear_value = nuclear * float(shrunk.sum())
+        factors = np.divide(shrunk, sigma, out=np.zeros_like(sigma), where=shrunk > 0)
         shrink = (basis * factors) @ basis.T
         if by_rows:
             self.W = design.adjoint(A @ shrink)
         else:
             self.W = shrink @ V if by_columns else V @ shrink
 
-    def penalties(self, square: float) -> float:
-        """Return the sum of ridge and nuclear norm at the current weights, from their squared norm."""
-        return 0.5 * self.objective.ridge.weight * square + self.objective.nuclear.weight * float(self.sigma.sum())
-
     def check(self) -> None:
-        """Compute the certified gap. If it falls slowly, give up or change the proximal ridge."""
+        """Compute the certified gap. If it falls slowly, give up or change the proximal ridge.
+
+        It sets `now`, `bound`, `forecast` and, if the run must end, `stopped_by`. The value of the
+        last iteration in `way` becomes exact. A change of the proximal ridge replaces `W`.
+        """
         objective = self.objective
+        points = self.points
         row_scores = objective.design.row_scores(self.W)
         square = objective.design.squared_norm(self.W, row_scores)
-        value = objective.sum_loss(row_scores).value + self.penalties(square)
+        value = objective.sum_loss(row_scores).value + 0.5 * points.ridge * square + self.nuclear_value
         self.now = CheckedPoint(value)
         # D is largest over N and over multiples of the dual variables.
-        points = self.points
         dual = objective.sum_loss(self.dual_scores.__getitem__)
         if objective.nuclear.weight:
             sigma = self.pull_sigma

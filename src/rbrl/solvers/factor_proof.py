@@ -213,6 +213,9 @@ def _project_pull(
 ) -> tuple[FloatArray, float, float, float, float]:
     """Return the products of M with P and Q, and bounds on their rounding errors.
 
+    The arguments are those of :func:`factor_bound`, with the dual point at the dual scores. They
+    are not changed.
+
     Returns
     -------
     s : array (rank,)

@@ -194,10 +194,6 @@ def descend(
         Columns vanish where their singular value is below this share of the largest one.
     kind : subclass of Factors, default=Factors
         Class of the points.
-
-    Returns
-    -------
-    Factors
     """
     scores_U = objective.design.scores(U)
     space = kind.make_space(objective, scores_U)
@@ -274,6 +270,7 @@ def join_violations(
     """
     nuclear = objective.nuclear.weight
     r = objective.ridge.row_weights
+    # An excess below 1e-6 is a rounding error of the singular values.
     P, sigma, Q = leading_singular(gradient, most or min(gradient.shape), nuclear * (1 + 1e-6), near=V)
     if objective.ridge.weight:
         excess = (sigma - nuclear) ** 2 * np.sum(P**2 / r, axis=0) / objective.ridge.weight

@@ -46,6 +46,8 @@ class Memory:
 
         If the memory is full, the oldest pair is forgotten. W and the gradient are kept without a
         copy until the next visit, so they must not change.
+
+        Both have the shape of the memory.
         """
         last = self._last
         self._last = W, gradient
@@ -69,9 +71,11 @@ class Memory:
 
         Parameters
         ----------
-        gradient : array
+        gradient : array (n_rows, n_labels)
+            It is not changed.
         seed : callable
-            Function that multiplies by a first guess of the inverse Hessian. Its result is scaled to fit the last pair.
+            Function that multiplies by a first guess of the inverse Hessian and returns a new array,
+            which is overwritten. Its result is scaled to fit the last pair.
 
         Returns
         -------

@@ -60,7 +60,11 @@ class SmoothedPoint:
             self.smooth_value += nuclear.value
 
     def _evaluate_loss(self, objective: Objective, out: Any) -> tuple[Terms, Any]:
-        """Return the terms of the loss, and the residual."""
+        """Return the terms of the loss at the scores, and the residual, its gradient.
+
+        The residual is written to `out` if it is an array. Points in factors compute it in another
+        form; see :mod:`rbrl.solvers.factored`.
+        """
         data = objective.Y, self.scores, objective.sample_weight
         if not isinstance(out, np.ndarray):
             evaluated: tuple[Terms, Any] = objective.loss.evaluate(*data)
@@ -143,7 +147,11 @@ class Ray:
             self._square = D.T @ D
 
     def __call__(self, t: FloatArray) -> LineValue:
-        """Return the value, the slopes and the curvatures in t, and the curvature along equal lengths."""
+        """Return the value, the slopes and the curvatures in t, and the curvature along equal lengths.
+
+        `t` has one step length for each label, (n_labels,), and is not changed. The slopes and
+        curvatures are new arrays.
+        """
         objective, start = self.objective, self.iterate
         data = objective.Y, start.scores, self.scores, t, objective.sample_weight
         value, slopes, curvatures, joint = self.line(*data)
@@ -159,7 +167,10 @@ class Ray:
         )
 
     def _nuclear(self, t: FloatArray) -> LineValue:
-        """Return the part of the smoothed nuclear norm; its curvatures are those of the reweighted ridge at t."""
+        """Return the part of the smoothed nuclear norm; its curvatures are those of the reweighted ridge at t.
+
+        It is called only with a nuclear norm. `t` has the shape (n_labels,).
+        """
         norm = self.iterate.nuclear
         if norm.left:
             # Small matrices over the columns of the design.
@@ -222,10 +233,6 @@ class NewtonLineSearch:
             Whether all labels have the same step length.
         tol : float
             Tolerance that the nuclear norm of the new iterate is smoothed for.
-
-        Returns
-        -------
-        Iterate or None
         """
         scores = objective.design.scores(D)
         ray = Ray(objective, start, D, scores)
@@ -303,6 +310,7 @@ def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float,
     t = 1.0
     for _ in range(tries):
         value, derivative, point = along(t)
+        # 1e-4 and 0.5 are the usual constants of the two conditions.
         descends = value <= start + 1e-4 * t * slope
         if descends and abs(derivative) <= 0.5 * abs(slope):
             return point

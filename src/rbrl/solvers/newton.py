@@ -66,11 +66,6 @@ class NewtonDirection:
     def compute(self, objective: Objective, iterate: Iterate) -> tuple[FloatArray, float]:
         """Return the direction and the slope along it.
 
-        Parameters
-        ----------
-        objective : Objective
-        iterate : Iterate
-
         Returns
         -------
         direction : array (n_columns, n_labels)
@@ -87,13 +82,14 @@ class NewtonDirection:
 
         Parameters
         ----------
-        gradient : array
+        gradient : array (n_columns, n_labels)
         product, inverse : callable
-            Products with the Hessian and with the preconditioner.
+            Products with the Hessian and with the preconditioner. Both are symmetric and positive
+            semidefinite, and return new arrays.
 
         Returns
         -------
-        array
+        array (n_columns, n_labels)
         """
         D = np.zeros_like(gradient)
         residual = -gradient
@@ -121,7 +117,10 @@ class NewtonDirection:
 
 
 def hessian_product(objective: Objective, iterate: Iterate, D: FloatArray) -> FloatArray:
-    """Return the Hessian at an iterate times D, with the nuclear norm as a reweighted ridge. It costs one evaluation."""
+    """Return the Hessian at an iterate times D, with the nuclear norm as a reweighted ridge.
+
+    D (n_columns, n_labels) is not changed; the result is a new array. It costs one evaluation.
+    """
     scores = objective.design.scores(D)
     curved = objective.loss.hessian_product(objective.Y, iterate.scores, scores, objective.sample_weight)
     out = objective.design.adjoint(curved) + objective.ridge.gradient(D)
@@ -164,6 +163,11 @@ class LabelBlocks:
                 self.in_columns.append((j, factorise(block)))
 
     def __call__(self, G: FloatArray) -> FloatArray:
+        """Return the blocks' inverse times G (n_columns, n_labels), as a new array.
+
+        The common block is solved for the sums over the labels. Its solution is added to all
+        labels.
+        """
         G = np.hstack([G, G.sum(axis=1, keepdims=True)])
         out = G / self.diagonal
         if self.in_rows:
@@ -179,7 +183,12 @@ class LabelBlocks:
 
 
 def factorise(block: FloatArray) -> Solve:
-    """Return a function that solves with a positive definite matrix, which is overwritten."""
+    """Return a function that solves with a positive definite matrix for one right-hand side.
+
+    The matrix must be symmetric, in C order and float64. It is overwritten by its Cholesky factor,
+    which the function keeps. The function returns LAPACK's pair (solution, info). Definiteness is
+    not checked.
+    """
     return partial(dpotrs, dpotrf(block.T, lower=1, overwrite_a=1)[0], lower=1)
 
 
@@ -187,6 +196,9 @@ def column_penalties(objective: Objective, iterate: Iterate) -> FloatArray:
     """Return the second derivatives of ridge and nuclear norm, equal for all labels: (n_columns,).
 
     The nuclear norm has the curvature of a typical label: singular values near 0 would dominate the mean.
+
+    A small share of the largest entry of the Gram diagonal is added, so that every entry can be
+    divided by.
     """
     nuclear = 0.0 if iterate.nuclear is None else float(np.median(iterate.nuclear.hessian.diagonal()))
     ridge = objective.ridge.weight * np.ravel(objective.ridge.row_weights) * np.ones(objective.shape[0])
@@ -197,6 +209,8 @@ def row_curvatures(objective: Objective, iterate: Iterate) -> FloatArray:
     """Return the second derivatives of each row's loss in each score: (n_rows, n_labels + 1).
 
     The last column has the second derivatives along equal changes of all scores of a row.
+
+    The result is a new array of numbers that are not negative.
     """
     data: Any = objective.Y, iterate.scores
     own = objective.loss.hessian_diagonal(*data, objective.sample_weight)

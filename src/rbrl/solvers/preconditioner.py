@@ -49,6 +49,7 @@ class PencilSolver:
         varies = isinstance(second, np.ndarray) and second.size > 0
         typical = float(np.median(second)) if varies else float(np.max(second, initial=0.0))
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
+        # The last term makes the matrix positive definite, and does not change other directions.
         rest = typical * B + C + (1e-14 * size or 1.0) * np.eye(len(A))
         # LAPACK is called directly: the checks of SciPy's eigh take longer than solving a small problem.
         values, basis, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)
@@ -68,6 +69,7 @@ class PencilSolver:
         self._inverse = np.divide(1.0, curvatures, out=curvatures)
 
     def __call__(self, G: FloatArray) -> FloatArray:
+        """Return the solutions for all rows of G (n_rows, n): a new array; G is not changed."""
         T = G @ self._basis
         T *= self._inverse
         out: FloatArray = T @ self._basis.T
@@ -103,10 +105,11 @@ class MeanModel:
 
     @cached_property
     def curvatures(self) -> tuple[FloatArray, FloatArray | None]:
-        """Eigenvalues and eigenvectors of the mean Hessian.
+        """Eigenvalues (n_labels,), ascending, and eigenvectors (columns) of the mean Hessian.
 
-        If labels do not couple, or there are more than `EXACT_BELOW`, the Hessian is treated as diagonal,
-        and the eigenvectors are None.
+        If labels do not couple, or there are more than `EXACT_BELOW`, the Hessian is treated as
+        diagonal: the first array is its diagonal in the order of the labels, and the eigenvectors
+        are None.
         """
         if self.hessian.ndim == 1:
             return self.hessian, None
@@ -128,7 +131,11 @@ class MeanModel:
         return inverse
 
     def inverse_diagonal(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
-        """Return a function that divides a matrix (n_columns, n_labels) by the diagonal of the Hessian."""
+        """Return a function that divides matrices (n_columns, n_labels) by the Hessian's diagonal.
+
+        The function returns a new array. `nuclear` must be smoothed already; None means no nuclear
+        norm.
+        """
         diagonal = np.outer(self._gram, np.diag(self.hessian)) + np.reshape(self.ridge, (-1, 1))
         if nuclear is not None:
             own = nuclear.hessian.diagonal()
@@ -137,7 +144,11 @@ class MeanModel:
         return lambda G: G / diagonal
 
     def inverse(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
-        """Return a function that multiplies a matrix (n_columns, n_labels) by the inverse Hessian."""
+        """Return a function that multiplies a matrix (n_columns, n_labels) by the inverse Hessian.
+
+        The function returns a new array. `nuclear` must be smoothed already; None means no nuclear
+        norm.
+        """
         if nuclear is not None and not nuclear.left:
             return PencilSolver(self._gram, self.hessian, nuclear.hessian, self.ridge)
         curvatures, basis = self.curvatures
@@ -215,7 +226,10 @@ def model_start(objective: Objective, rounds: int = 10, settled: float = 0.0) ->
 
 
 def smooth_slightly(W: FloatArray, weight: float) -> SmoothedNuclear:
-    """Return the nuclear norm of W, smoothed at 1e-4 of its largest singular value."""
+    """Return the nuclear norm of W (n_columns, n_labels), smoothed at 1e-4 of its largest sigma.
+
+    The model of the norm is finite at this width, and the norm of W hardly changes.
+    """
     nuclear = SmoothedNuclear(*small_gram(W), weight)
     nuclear.smooth(1e-4 * nuclear.sigma[-1])
     return nuclear
@@ -234,17 +248,19 @@ def first_point(objective: Objective, start: Start, scores: Any = None) -> tuple
     Returns
     -------
     W : array (n_columns, n_labels)
+        The array `start` itself, or a new one.
     scores : array (n_samples, n_labels)
+        The given array itself, or a new one.
     """
     W = model_start(objective) if start is None else start
     return W, objective.design.scores(W) if start is None or scores is None else scores
 
 
 def label_coupling(objective: Objective, W: FloatArray) -> float:
-    """Return the coupling of labels: the sum of off-diagonal entries of the mean Hessian, relative to its trace.
+    """Return the coupling of labels at weights W (n_columns, n_labels), 0 for independent labels.
 
-    It is the larger one of two numbers: that of the loss alone, and that of a typical column of the
-    design with the penalties at W.
+    It is the sum of off-diagonal entries of the mean Hessian, relative to its trace: the larger one
+    of the loss alone, and of a typical column of the design with the penalties at W.
     """
     if objective.shape[0] == 0:
         return 0.0
@@ -277,6 +293,7 @@ def factor_blocks(
     Returns
     -------
     callable
+        Function from a matrix (n_columns + n_labels, rank), U above V, to a new one.
     """
     k, rank = U.shape
     r = objective.ridge.row_weights

@@ -107,10 +107,6 @@ def prove_linear(
     design : RowDesign, default=None
         Design of X over whose weights the penalties are defined. None means that they are defined
         over W.
-
-    Returns
-    -------
-    Proof
     """
     r = objective.ridge.row_weights
     only_ridge = design is None and isinstance(r, float) and objective.ridge.weight > 0 and not objective.nuclear.weight
@@ -134,7 +130,11 @@ def prove_linear(
         # This proof needs no copy of X or W.
         bound = ridge_bound(objective, X, norms, dual_scores)
         penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1].astype(np.float64)]
-        square = float(r) * sum(map(_squared_norm, penalised))
+        # Squares are summed in double precision, without a copy of W.
+        squared_norms = (
+            np.vdot(B, B) if B.dtype == np.float64 else np.einsum("kj,kj->", B, B, dtype=np.float64) for B in penalised
+        )
+        square = float(r) * float(sum(squared_norms))
         value = here.loss.value + 0.5 * objective.ridge.weight * square
         return build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
@@ -148,15 +148,6 @@ def prove_linear(
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
-
-
-def _squared_norm(W: FloatArray) -> float:
-    """Return the sum of the squared entries of an array in double precision."""
-    if W.dtype == np.float64:
-        return float(np.vdot(W, W))
-    step = max(1, block_size(W.size) // W.shape[1])
-    blocks = (W[start : start + step].astype(np.float64) for start in range(0, len(W), step))
-    return sum(float(np.vdot(block, block)) for block in blocks)
 
 
 def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
@@ -218,10 +209,6 @@ def prove_sums(
         means that the penalties are defined over W.
     rounding : Rounding, default=None
         Rounding of the scores. None means that a score has as many products as there are columns.
-
-    Returns
-    -------
-    Proof
     """
     B = W if design is None else design.weights(W)
     scales = norms if design is None else np.sqrt(design.gram_diagonal)
@@ -268,10 +255,6 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
         Coefficients as they are stored.
     dual_scores : array (n_samples, n_labels)
         Scores at which the lower bound is computed.
-
-    Returns
-    -------
-    Proof
     """
     design = objective.design
     ridge = objective.ridge.weight
@@ -326,10 +309,6 @@ def prove_function(
         Scores at which the lower bound is computed.
     K : array (n_samples, n_samples), default=None
         Kernel matrix. If it is given, products that cancel are computed in extended precision.
-
-    Returns
-    -------
-    Proof
     """
     A = A.astype(np.float64, copy=False)
     dual, R = DualPoint.at(objective, dual_scores)
@@ -375,7 +354,7 @@ def _kernel_proof(
 
 
 def build_proof(
-    objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, value: float, sigma: FloatArray | None,
+    objective: Objective, here: DualPoint, norms: FloatArray, W: Any, value: float, sigma: FloatArray | None,
     bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
     pull: float | FloatArray = 0.0,
 ) -> Proof:  # fmt: skip
@@ -383,11 +362,19 @@ def build_proof(
 
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
+    W is an array, a CSR matrix or factors.
     """
     n_terms, score_sizes = rounding or (W.shape[0], None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
     sizes = here.sizes + pull
-    in_scores = unit * _sum_products(norms, W, sizes)
+    if isinstance(W, LowRankMatrix):
+        products = (norms @ np.abs(W.left)) @ (np.abs(W.right).T @ sizes)
+    else:
+        # In blocks, because |W| as a whole may need too much memory.
+        step = max(1, block_size(W.shape[0] * W.shape[1]) // max(W.shape[1], 1))
+        blocks = (slice(start, start + step) for start in range(0, W.shape[0], step))
+        products = sum(norms[part] @ (abs(W[part]) @ sizes) for part in blocks)
+    in_scores = unit * float(products)
     if score_sizes is not None and in_scores > DOUBTFUL * value:
         in_scores = unit * float(score_sizes() @ sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
@@ -399,15 +386,3 @@ def build_proof(
         # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
     return Proof(value, value + doubt, bound, sigma)
-
-
-def _sum_products(norms: FloatArray, W: Any, sizes: FloatArray) -> float:
-    """Return norms' |W| sizes for coefficients in any form; an upper bound on it for factors."""
-    if isinstance(W, LowRankMatrix):
-        return float((norms @ np.abs(W.left)) @ (np.abs(W.right).T @ sizes))
-    total = 0.0
-    step = max(1, block_size(W.shape[0] * W.shape[1]) // max(W.shape[1], 1))
-    for start in range(0, W.shape[0], step):
-        part = slice(start, start + step)
-        total += float(norms[part] @ (abs(W[part]) @ sizes))
-    return total

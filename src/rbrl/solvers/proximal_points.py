@@ -56,7 +56,7 @@ class ProximalPoints:
         return self.total - self.ridge
 
     def start(self, W: FloatArray) -> None:
-        """Take a copy of W as the first centre."""
+        """Take a copy of W (n_columns, n_labels) as the first centre; the momentum starts at zero."""
         self.centre = W.copy()
         self.last = W.copy()
         self.momentum = 0
@@ -71,7 +71,7 @@ class ProximalPoints:
         return pull
 
     def add_centre(self, V: FloatArray) -> FloatArray:
-        """Add kappa times the centre to V, in place; return V."""
+        """Add kappa times the centre to V (n_columns, n_labels), in place; return V itself."""
         if self.centre is not None:
             V += self.kappa * self.centre
         return V
@@ -152,12 +152,9 @@ def choose_proximal_ridge(objective: Objective, share: float) -> float:
         Objective over an :class:`rbrl.problem.design.AscentDesign`.
     share : float
         Share of the mean squared norm of a row.
-
-    Returns
-    -------
-    float
     """
     ridge = objective.ridge.weight
-    curvature = float(objective.row_curvature().mean())
+    blocks = [objective.loss.curvature(Y, weights) for _, Y, weights in objective.row_blocks()]
+    curvature = float(np.concatenate(blocks).mean())
     wanted = share * float(objective.design.row_squares.mean()) * float(np.sqrt(curvature))
     return wanted if wanted > 2 * ridge else ridge

@@ -51,12 +51,17 @@ class LBFGSDirection:
         coupling = label_coupling(objective, W)
         self.is_joint = coupling > weak_coupling
         self.has_diagonal_seed = coupling <= diagonal_coupling
+        # A pair is a step and a change of the gradient, with 16 bytes for each weight.
         room = max(5, memory_bytes // (16 * max(W.size, 1)))
         self.memory = Memory(W.shape, min(memory, room), self.is_joint)
         self._objective = objective
 
     def compute(self, iterate: Iterate) -> tuple[FloatArray, float]:
-        """Return the direction at an iterate, and the slope along it."""
+        """Return the direction at an iterate, and the slope along it.
+
+        The direction is a new array (n_columns, n_labels). The memory is cleared if the objective
+        does not descend along the remembered direction.
+        """
         model = MeanModel(self._objective, iterate.scores)
         seed = model.inverse_diagonal if self.has_diagonal_seed else model.inverse
         return self.memory.descent(iterate.gradient, seed(iterate.nuclear))
@@ -157,6 +162,7 @@ class QuasiNewtonRun(Run):
         self.settings = settings
         self.newton: NewtonDirection | None = None
         self.gaps = [np.inf]
+        # The rest of the tolerance is left for directions that a round misses.
         self.round_tol = 0.3 * tol
         is_small = objective.Y.size <= settings.small_size
         each = settings.evaluations_per_iteration * (2.0 if is_small else 1.0)
@@ -168,7 +174,11 @@ class QuasiNewtonRun(Run):
         self.accept_iterate(Iterate(objective, W, scores, max(self.tol, settings.smoothing_share)))
 
     def run(self) -> SolverResult:
-        """Minimise until the gap is at most the tolerance; return the result."""
+        """Minimise until a stopping rule is met; return the result with the last iterate.
+
+        The rules are the tolerance, a callback, `max_iter`, and the largest number of evaluations.
+        A run can be run once.
+        """
         settings = self.settings
         objective = self.objective
         # Without a nuclear norm, no singular value vanishes.
@@ -187,7 +197,11 @@ class QuasiNewtonRun(Run):
         return self.result("The quasi-Newton solver", self.now.W, self.gap() <= self.tol)
 
     def accept_iterate(self, iterate: Iterate) -> None:
-        """Record and certify a new iterate, and remember the step to it."""
+        """Make an iterate the current one, certify it, and remember the step to it.
+
+        It counts as one iteration. Its weights and gradient are kept without a copy and must not
+        change.
+        """
         self.now = iterate
         self.note(iterate.value, iterate.evaluations)
         self.certify(iterate.W, iterate.adjoint)
@@ -195,7 +209,11 @@ class QuasiNewtonRun(Run):
         self.direction.memory.visit(iterate.W, iterate.gradient)
 
     def take_step(self) -> None:
-        """Take one step on the weights."""
+        """Take one step on the weights.
+
+        The step changes `now`. If no step length descends, the run recovers instead. The residual
+        of the previous iterate is overwritten.
+        """
         settings = self.settings
         if self.newton is None:
             D, slope = self.direction.compute(self.now)
@@ -227,7 +245,10 @@ class QuasiNewtonRun(Run):
         self.direction.memory.clear()
 
     def newton_cost(self) -> float:
-        """Return the cost of Newton's direction in quasi-Newton steps; infinite if it is not available."""
+        """Return the cost of Newton's direction in quasi-Newton steps; infinite if it is not available.
+
+        It refers to the current iterate.
+        """
         newton = self.settings.newton
         return np.inf if newton is None else newton.cost(self.objective, self.now)
 
@@ -235,6 +256,8 @@ class QuasiNewtonRun(Run):
         """Return whether dividing the gap by e takes more quasi-Newton steps than Newton's direction costs.
 
         The number of steps is estimated every five steps, from the last two thirds of the gaps.
+
+        The result is True only while the quasi-Newton direction is taken.
         """
         later = self.gaps[len(self.gaps) // 3 :]
         # The gap falls in leaps, so fewer than ten gaps do not show its rate.
@@ -249,15 +272,24 @@ class QuasiNewtonRun(Run):
         return len(self.gaps) > 10 and self.gaps[-1] > 0.97 * self.gaps[-11]
 
     def is_factored_round_due(self) -> bool:
-        """Return whether few singular values are left, or some vanish and the gap falls slowly."""
+        """Return whether few singular values are left, or some vanish and the gap falls slowly.
+
+        A round is not possible without vanishing singular values, or once its tolerance is
+        rounding.
+        """
         share = self.now.rank_share(self.settings.negligible)
         if share == 1 or self.round_tol <= ROUNDING_GAP:
             return False
         return share <= self.settings.low_rank or self.is_slow()
 
     def run_factored_round(self) -> None:
-        """Descend in factors, which include the directions that the last round missed."""
+        """Descend in factors, which include the directions that the last round missed.
+
+        The end becomes the current iterate. The next round has a fifth of the tolerance, and the
+        quasi-Newton direction starts without past steps.
+        """
         objective, now = self.objective, self.now
+        # Singular values that the round cannot see may be dropped, but none that counts towards the rank.
         U, V = split(now.W, min(max(self.round_tol, 1e-4), self.settings.negligible))
         H = MeanModel(objective, now.scores).hessian
         joined = join_violations(objective, U, V, now.smooth_gradient, H, spare=self.round_tol * now.value)
@@ -270,10 +302,10 @@ class QuasiNewtonRun(Run):
         self.switch_direction(None)
 
     def truncate_singular_values(self) -> None:
-        """Drop singular values that vanish, or all of them.
+        """Drop singular values that vanish, or all of them; replace `now` and the last value in `way`.
 
-        The objective may rise by a tenth of `tol` times the lower bound. A gap of at most `tol` stays
-        at most `tol`.
+        The objective may rise by a tenth of `tol` times the lower bound. A gap of at most `tol`
+        stays at most `tol`. It is called once, at the end of a run with a nuclear norm.
         """
         objective, W, bound = self.objective, self.now.W, self.bound.value
         # The Gram matrix of the iterate blurs the smallest singular values. The result has the exact ones.
@@ -283,6 +315,7 @@ class QuasiNewtonRun(Run):
             limit = min(limit, bound * (1 + self.tol))
         full = len(self.now.nuclear.sigma)
         _, sigma, V = leading_singular(W, full)
+        # The objective decides which of these ranks is large enough; the smaller floor is the usual one.
         floors = np.array([10.0, 1.0]) * self.settings.negligible * sigma.max(initial=0.0)
         ranks = {0, *(int(np.count_nonzero(sigma > floor)) for floor in floors)}
         bases = (V[:, :rank] for rank in sorted(ranks - {full}))

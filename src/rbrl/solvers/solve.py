@@ -15,7 +15,7 @@ from rbrl._common.linalg import squares
 from rbrl._common.low_rank import LowRankMatrix
 from rbrl._common.typing import FloatArray, issparse
 from rbrl._loops import COMPILED
-from rbrl.problem import LARGEST_DECOMPOSITION, KernelDesign, MatrixDesign, Objective, SpectralDesign
+from rbrl.problem import LARGEST_DECOMPOSITION, Design, KernelDesign, MatrixDesign, Objective, SpectralDesign
 from rbrl.solvers.base import Solver, SolverResult, Start
 from rbrl.solvers.dual_ascent import DualAscent, explain_unsuitable
 from rbrl.solvers.proof import Proof, prove_function, prove_kernel
@@ -95,10 +95,6 @@ class SolverRule:
             :class:`rbrl.problem.MatrixDesign` or :class:`rbrl.problem.KernelDesign`.
         max_iter : int, default=1000
             Largest number of iterations.
-
-        Returns
-        -------
-        Solver
         """
         design = objective.design
         n_samples, n_columns = design.shape
@@ -152,7 +148,10 @@ class Solution:
     messages: tuple[str, ...] = ()
 
     def after(self, first: "Solution") -> "Solution":
-        """Return this solution with the iterations of the solution from which it started."""
+        """Return this solution with the iterations of the solution from which it started.
+
+        The coefficients, proof and messages do not change.
+        """
         return replace(self, result=_join_results(first.result, self.result))
 
     @classmethod
@@ -194,7 +193,7 @@ class Certifier:
     prove : callable
         Function of the stored coefficients, which may be in single precision, and of the scores at
         which the solver found its best bound. It computes in double precision, and returns a
-        :class:`~rbrl.solvers.proof.Proof`.
+        :class:`~rbrl.solvers.proof.Proof`. Both are factors if the solver returns factors.
     dtype : dtype
         Type of the stored coefficients.
     evaluations : float, default=1.0
@@ -231,10 +230,6 @@ class Certifier:
         objective : Objective
         result : SolverResult
             It is changed: its weights become None if they can be computed from the coefficients.
-
-        Returns
-        -------
-        Solution
         """
         design = objective.design
         if isinstance(result.weights, LowRankMatrix):
@@ -276,6 +271,13 @@ class Certifier:
         # The scores of the rows are as large as the coefficients, and can be computed from them.
         result = replace(result, weights=None, scores=None, evaluations=result.evaluations + self.evaluations)
         return Solution(coefficients, proof, result)
+
+
+def to_weights(design: Design, coefficients: Any) -> Any:
+    """Return the weights of coefficients in the coordinates of a design, as an array or as factors."""
+    if isinstance(coefficients, LowRankMatrix):
+        return LowRankMatrix(design.weights(coefficients.left), coefficients.right)
+    return design.weights(coefficients)
 
 
 def solve_and_certify(
@@ -320,9 +322,10 @@ def solve_and_certify(
     """
     solution = certifier.certify(objective, solver.solve(objective, start=start, tol=tol, max_iter=max_iter))
     result = solution.result
+    # The rounding errors of the next solution may be half as large again.
     left = tol - 1.5 * (solution.proof.gap - result.gap)
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
-        again = objective.design.weights(solution.coefficients) if result.weights is None else result.weights
+        again = to_weights(objective.design, solution.coefficients) if result.weights is None else result.weights
         more = solver.solve(objective, start=again, tol=left, max_iter=max_iter - result.n_iter)
         solution = certifier.certify(objective, _join_results(result, more))
     gap = solution.proof.gap
@@ -411,7 +414,11 @@ def solve_kernel(
 
 
 def _join_results(first: SolverResult, second: SolverResult) -> SolverResult:
-    """Return one result of two runs, of which the second one started where the first one ended."""
+    """Return one result of two runs, of which the second one started where the first one ended.
+
+    Weights, gap and messages are those of the second run. Evaluations, iterations and histories are
+    those of both.
+    """
     return replace(
         second,
         history=np.concatenate([first.history, second.history]),

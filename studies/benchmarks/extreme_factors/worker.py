@@ -5,6 +5,7 @@ The peak is the largest resident memory of the process after the data were loade
 
 import json
 import re
+import resource
 import sys
 import time
 import warnings
@@ -19,6 +20,8 @@ from rbrl._common.low_rank import LowRankMatrix
 from rbrl.problem.design import scores
 from studies.benchmarks.problems import folder
 
+# Largest address space of the process in bytes.
+LARGEST_SPACE = 16 * 10**9
 # Rows of debdepends for training; the others are test rows.
 TRAINING_ROWS = 45_000
 # Shapes of random data: rows, features, nonzero features of a row, labels, relevant labels of a row.
@@ -96,12 +99,13 @@ def precisions(W, X, Y, ks=(1, 3, 5)):
 
 
 def main():
+    resource.setrlimit(resource.RLIMIT_AS, (LARGEST_SPACE, LARGEST_SPACE))
     case = json.loads(sys.argv[1])
     name = case["data"]
     train, test = debdepends(case.get("n_labels", 11_969)) if name == "debdepends" else random_texts(*SHAPES[name])
     model = RBRLClassifier(**case["model"])
-    # The imports and the first small fit are not part of the memory of the fit.
-    RBRLClassifier(max_rank=2, max_iter=2).fit(np.eye(4), np.eye(4, dtype=np.int8))
+    # Imports of a first fit are not part of the memory.
+    RBRLClassifier(max_rank=2).fit(np.eye(4), np.eye(4, dtype=np.int8))
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = memory("VmRSS")
     started = time.process_time()
@@ -112,7 +116,7 @@ def main():
         solution = problem.solve()
     facts = {"fit": time.process_time() - started, "peak": memory("VmHWM") - before, "estimate": estimate.usual}
     proof = solution.proof
-    facts |= {"gap": proof.gap, "objective": proof.objective, "bound": proof.lower, "rank": len(proof.sigma)}
+    facts |= {"gap": proof.gap, "objective": proof.objective, "bound": proof.lower, "rank": solution.coefficients.rank}
     facts |= {"n_iter": solution.result.n_iter, "converged": solution.result.converged}
     facts |= {"nonzeros": int(getattr(train[0], "nnz", train[0].shape[0] * train[0].shape[1]))}
     facts |= {"shape": [*train[0].shape, train[1].shape[1]], "cardinality": float(train[1].sum() / train[1].shape[0])}

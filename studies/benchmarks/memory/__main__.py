@@ -27,7 +27,7 @@ SHAPES = {
     "few rows, many labels": (500, 200, 10_000, False, {}),
     "dense": (20_000, 300, 100, False, {}),
     "dense, weak ridge": (5_000, 300, 500, False, {"ridge": 1e-3}),
-    "dense, nuclear norm": (3_000, 500, 200, False, {"nuclear": 1.0}),
+    "dense, nuclear norm": (20_000, 500, 200, False, {"nuclear": 1.0}),
     "text": (2_000, 28_000, 441, True, {}),
     "text, nuclear norm": (2_000, 28_000, 100, True, {"nuclear": 0.1, "ridge": 1.0}),
     "text, weak ridge": (3_000, 10_000, 1_000, True, {"ridge": 1e-2}),

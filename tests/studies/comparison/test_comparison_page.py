@@ -13,7 +13,7 @@ from studies.comparison import rows, rules
 from studies.comparison.answers import LABELS, LEVEL, ROPE, SCORES, Findings
 from studies.comparison.figures import IMAGES
 from studies.comparison.methods import BY_NAME, METHODS
-from studies.comparison.page import DOCS, README, render, with_answers, write_pages
+from studies.comparison.page import DOCS, README, with_answers, write_pages
 from studies.comparison.sentences import answers, losses_of, studies
 
 # Five standard errors of the difference of two shares, of 5,000 and of 50,000 draws.
@@ -46,14 +46,22 @@ def plain(recorded):
     }
 
 
-def test_the_committed_page_is_that_of_the_committed_rows(findings, tmp_path):
-    html = tmp_path / "one" / "comparison.html"
-    assert html in write_pages(docs=tmp_path, html=html)
-    assert not re.search(r'(src|href)="(?!data:|https?:)', html.read_text(encoding="utf-8"))
-    fresh, old = ((folder / "comparison.md").read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder with the page, its figures and all of it as one HTML file."""
+    folder = tmp_path_factory.mktemp("docs")
+    html = folder / "one" / "comparison.html"
+    assert html in write_pages(docs=folder, html=html)
+    return folder
+
+
+def test_the_committed_page_is_that_of_the_committed_rows(findings, written):
+    html = (written / "one" / "comparison.html").read_text(encoding="utf-8")
+    assert not re.search(r'(src|href)="(?!data:|https?:)', html)
+    fresh, old = ((folder / "comparison.md").read_text(encoding="utf-8") for folder in (written, DOCS))
     assert fresh == old, "run `python -m studies.comparison page`"
     assert with_answers(README.read_text(encoding="utf-8"), findings) == README.read_text(encoding="utf-8")
-    assert {path.name for path in (tmp_path / IMAGES).iterdir()} == {path.name for path in (DOCS / IMAGES).iterdir()}
+    assert {path.name for path in (written / IMAGES).iterdir()} == {path.name for path in (DOCS / IMAGES).iterdir()}
 
 
 def test_enough_data_sets_and_methods_are_complete(findings):
@@ -193,8 +201,8 @@ def test_who_beats_a_method_is_said(findings):
     assert ("in average precision (" in said) == bool(beaten)
 
 
-def test_failures_and_what_was_not_run_are_on_the_page(findings):
-    page = render(findings, {"time": "", "distance": "", "distance-labels": ""})
+def test_failures_and_what_was_not_run_are_on_the_page(findings, written):
+    page = (written / "comparison.md").read_text(encoding="utf-8")
     for reason in findings.failures.reason.unique():
         assert reason in page
     for what in findings.not_run():

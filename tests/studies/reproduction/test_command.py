@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,15 +26,16 @@ F_F = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """Recorded results that are the paper's, but that BR has hard luck on equal terms."""
+    folder = tmp_path_factory.mktemp("recorded") / "results"
     rows = published_rows()
     fair = published_rows(change=lambda dataset, metric, method: 0.3 if method == "BR" and metric == "coverage" else 0)
     for name, one in {"paper": rows, "paper-fair": fair}.items():
-        write_rows(tmp_path / "results" / f"{name}.csv.gz", one, facts())
-        write_table(tmp_path / "results" / f"{name}-tuning.csv.gz", effort(one), facts())
-    return tmp_path / "results"
+        write_rows(folder / f"{name}.csv.gz", one, facts())
+        write_table(folder / f"{name}-tuning.csv.gz", effort(one), facts())
+    return folder
 
 
 def test_table_4_prints_every_rank(reproduce):
@@ -98,7 +100,8 @@ def test_another_plan_and_a_part_of_it(reproduce, folder):
     assert "There are no results of paper for 9." in answer.err
 
 
-def test_a_part_that_a_change_has_no_results_of(reproduce, folder):
+def test_a_part_that_a_change_has_no_results_of(reproduce, folder, tmp_path):
+    folder = shutil.copytree(folder, tmp_path / "results")
     far = published_rows(change=lambda dataset, metric, method: 0.3 if method == "BR" and metric == "coverage" else 0)
     write_rows(folder / "paper.csv.gz", far, facts())
     write_rows(folder / "paper-unscaled.csv.gz", published_rows(datasets=["emotions"]), facts())
@@ -121,7 +124,7 @@ def test_without_results_the_error_says_what_to_do(reproduce, tmp_path):
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A repository with a small plan called paper, and its store in runs/paper."""
-    plan = 'datasets = ["yeast"]\nsplits = { number = 2 }\ntuning = { folds = 2 }\n[methods.br]\ngrid.C = [1.0, 10.0]\n'
+    plan = 'datasets = ["yeast"]\nsplits = { number = 2 }\ntuning = { folds = 2 }\n[methods.br]\ngrid.C = [0.01, 0.1]\n'
     folder = tmp_path / "studies" / "reproduction"
     (folder / "plans").mkdir(parents=True)
     (folder / "plans" / "paper.toml").write_text(plan + "[methods.ml-knn]\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,13 @@ RANKING = ("ranking_loss", "coverage", "average_precision")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
+@cache
+def recorded_rows(plan):
+    return pd.read_csv(RESULTS / f"{plan}.csv.gz", comment="#")
+
+
 def means(plan, metric):
-    rows = pd.read_csv(RESULTS / f"{plan}.csv.gz", comment="#")
+    rows = recorded_rows(plan)
     rows = rows[~rows.method.isin(["brl", "clr-soft"])]
     return rows.pivot_table(index="dataset", columns="method", values=metric)
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MAX_DATA_FILE_BYTES = 4 << 30  # default limit of the size of a decompressed file
 MAX_DENSE_CELLS = 1 << 29  # largest dense matrix: 4 GiB of float64
-MAX_QUOTE_LENGTH = 60
-BUFFER_BYTES = 1 << 20
+MAX_QUOTE_LENGTH = 60  # so that a message stays a sentence
+BUFFER_BYTES = 1 << 20  # bytes that are read at a time
 BLOCK_CHARACTERS = 1 << 22  # text that is parsed at a time, unless a number of rows is given
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -58,7 +58,7 @@ class ReadOptions:
         Words in label columns that mean that a label is relevant.
     nominal : {"codes", "onehot"} or None
         Form of a nominal feature with more than two values. None means codes if the file declares
-        the values, as ARFF does; other words are refused.
+        the values, as ARFF does, and one 0/1 column per word for other features of few words.
     encoding : str or None
         Encoding of a text file; None means that it is detected.
     sparse_labels : bool
@@ -138,7 +138,7 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, path: Path, options: ReadOptions) -> "Dataset":
-        """Read a file."""
+        """Read a file; a reader raises DataFormatError without the name of the file."""
 
     @abstractmethod
     def write(self, dataset: "Dataset", path: Path, labels_first: bool = False) -> None:
@@ -151,12 +151,15 @@ class Format(ABC):
             yield replace(whole, X=X, Y=Y, splits={})
 
     def features(self, path: Path, options: ReadOptions, columns: "Columns", size: int) -> Iterator[Matrix]:
-        """Yield the features for a model with these columns, at most `size` rows at a time."""
+        """Yield the features for a model with these columns, in its order, some rows at a time.
+
+        A block has at most `size` rows.
+        """
         return row_blocks(self.read(path, options).matching(columns).X, size)
 
 
 def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
-    """Yield the rows of a matrix, at most `size` at a time."""
+    """Yield the rows of a matrix in order, at most `size` at a time; blocks of a dense one are views."""
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
 
@@ -335,6 +338,7 @@ class _LimitedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; raise an error as soon as the limit is exceeded."""
         n_bytes: int = self.stream.readinto(buffer)
         self.n_read += n_bytes
         if self.n_read > self.max_bytes:
@@ -342,5 +346,6 @@ class _LimitedStream(io.RawIOBase):
         return n_bytes
 
     def close(self) -> None:
+        """Close this stream and the stream inside."""
         self.stream.close()
         super().close()

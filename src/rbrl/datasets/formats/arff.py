@@ -79,10 +79,15 @@ class Header:
             elif keyword.lower() == "@attribute":
                 header._read_attribute(rest, options.ignored_names)
             else:
-                raise format_error(f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
+                raise format_error(
+                    f"expected @relation, @attribute or @data; got {quote(text)}: if this is no ARFF file, "
+                    "rename it with the ending of its format, such as .csv",
+                    header.n_lines,
+                )
         raise format_error(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
 
     def _read_relation(self, rest: str) -> None:
+        """Set the name of the relation, and the number of labels if MEKA's option -C is in it."""
         match = NAME_AND_REST.match(rest)
         is_plain = match is None or match["plain"] is not None
         text = rest.partition("%")[0].strip() if is_plain else _unquote(match)
@@ -91,6 +96,7 @@ class Header:
         self.relation = text.partition(":")[0].strip() if meka else text
 
     def _read_attribute(self, rest: str, ignored: set[str]) -> None:
+        """Append the name and values of an attribute, None for numbers; ignored ones have any type."""
         match = NAME_AND_REST.match(rest)
         if not match:
             raise format_error(f"an attribute needs a name and a type; got {quote(rest)}", self.n_lines)
@@ -105,7 +111,7 @@ class Header:
 
 
 def _parse_values(kind: str, line: int) -> tuple[str, ...]:
-    """Return the values in a nominal type such as `{red, blue}`."""
+    """Return the distinct values in a nominal type such as `{red, blue}`, in their order."""
     values, end = _split_words(kind, 1, "}")
     if end is None:
         raise format_error(f"the list of values is not closed or badly quoted: {quote(kind)}", line)
@@ -143,7 +149,7 @@ def _split_words(text: str, start: int = 0, close: str = "") -> tuple[list[tuple
 
 
 def _unquote(match: Any) -> str:
-    """Return a matched word without its quotes and backslashes."""
+    """Return a word without its quotes and backslashes, from a match of a pattern with `QUOTED`."""
     if match["plain"] is not None:
         return match["plain"]
     quoted = match["single"] if match["single"] is not None else match["double"]
@@ -257,7 +263,7 @@ class Arff(TableFormat):
 
 
 def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> FloatArray:
-    """Parse rows at once if possible, else one by one, so that errors name the line."""
+    """Parse rows at once if possible, else one by one, so that errors name the line; NaN is missing."""
     block = _parse_plain_dense_rows(attributes, lines)
     if block is None:
         block = np.array([_parse_dense_row(attributes, line, i) for line, i in zip(lines, line_numbers)])
@@ -265,7 +271,7 @@ def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: li
 
 
 def _parse_plain_dense_rows(attributes: Attributes, lines: list[str]) -> FloatArray | None:
-    """Parse rows of numbers and unquoted words at once; return None if a row must be parsed alone."""
+    """Parse rows of numbers and unquoted words at once; return None if one must be parsed alone."""
     text = "".join(lines)
     words = np.flatnonzero(attributes.kinds < 0).tolist()
     if any(letter in text for letter in SPECIAL_LETTERS) or ("?" in text and words):
@@ -284,6 +290,7 @@ def _parse_plain_dense_rows(attributes: Attributes, lines: list[str]) -> FloatAr
 
 
 def _parse_dense_row(attributes: Attributes, line: str, line_number: int) -> list[float]:
+    """Return the numbers of one row, one for each attribute; raise an error with the line number."""
     words, end = _split_words(line.strip())
     if end is None:
         raise format_error(f"badly quoted, or a brace in a dense row: {quote(line.strip())}", line_number)
@@ -296,6 +303,7 @@ def _parse_dense_row(attributes: Attributes, line: str, line_number: int) -> lis
 
 
 def _parse_sparse_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> Any:
+    """Parse rows in braces, as :func:`_parse_dense_rows` does for dense rows; return a CSR array."""
     entries = _parse_plain_sparse_rows(attributes, lines)
     if entries is None:
         entries = csr_from_rows(
@@ -307,7 +315,10 @@ def _parse_sparse_rows(attributes: Attributes, lines: list[str], line_numbers: l
 
 
 def _parse_plain_sparse_rows(attributes: Attributes, lines: list[str]) -> Any:
-    """Parse sparse rows of numbers at once; return None if a row must be parsed alone."""
+    """Parse sparse rows of numbers at once; return None if a row must be parsed alone.
+
+    The CSR array has `MAX_COLUMN + 1` columns, and omitted values are not filled in.
+    """
     rows = [line.strip() for line in lines]
     if not all(row[0] == "{" and row[-1] == "}" for row in rows):
         return None
@@ -347,7 +358,7 @@ def _parse_sparse_row(attributes: Attributes, text: str, line: int) -> dict[int,
 
 
 def _fill_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
-    """Add the default values of columns to rows without an entry; a stored zero stays zero."""
+    """Return a CSR matrix in which a row without an entry has the column's default, if it has one."""
     if not defaults:
         return matrix
     columns = np.array(list(defaults))
@@ -360,6 +371,7 @@ def _fill_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
 
 
 def _quote_word(text: str) -> str:
+    """Return a name as ARFF writes it: in quotes and escaped, if it needs them."""
     if NEEDS_NO_QUOTES.match(text):
         return text
     return "'" + "".join(ESCAPED_LETTERS.get(letter, letter) for letter in text) + "'"
@@ -378,11 +390,13 @@ def _feature_types(dataset: Dataset) -> list[str]:
 
 
 def _format_dense_rows(blocks: Sequence[Any]) -> Iterator[str]:
+    """Yield the lines of rows, whose columns are those of the dense blocks in order."""
     for rows in zip(*blocks):
         yield ",".join(format_number(value) for row in rows for value in row.tolist()) + "\n"
 
 
 def _format_sparse_rows(matrix: Any) -> Iterator[str]:
+    """Yield the lines of the rows of a CSR matrix, from which stored zeros are removed in place."""
     matrix.eliminate_zeros()
     matrix.sort_indices()
     for entries in row_entries(matrix):

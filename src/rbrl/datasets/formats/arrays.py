@@ -27,7 +27,7 @@ from scipy import sparse
 from rbrl._common.environment import read_array_header, replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
-from rbrl.datasets.formats import MAX_DATA_FILE_BYTES, Format, ReadOptions, format_error, quote
+from rbrl.datasets.formats import MAX_DATA_FILE_BYTES, Format, ReadOptions, format_error, list_some, quote
 from rbrl.datasets.formats.table import check_names, join_parts, label_matrix, relevant_labels
 from rbrl.exceptions import DataFormatError
 
@@ -130,12 +130,16 @@ def read_arrays(path: Path, max_bytes: int, kinds: str = "biufU") -> dict[str, A
 
 
 def _read_matrix(arrays: dict[str, Array], key: str) -> Any:
+    """Return the dense or CSR matrix with this key; raise an error if it is missing."""
     if key in arrays:
         return arrays[key]
     try:
         return read_csr({field: arrays[f"{key}_{field}"] for field in CSR_FIELDS}, key)
     except KeyError as error:
-        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+        found = list_some(list(arrays), 5) or "no arrays"
+        raise format_error(
+            f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing; the file has {found}"
+        ) from error
 
 
 def read_csr(arrays: Mapping[str, Array], key: str) -> Any:
@@ -220,6 +224,7 @@ class Mat(Format):
 
 
 def _damage_error(reason: str) -> DataFormatError:
+    """Return the error of a file that is not what it claims to be."""
     return format_error(f"not a readable MATLAB file: {reason}")
 
 
@@ -244,7 +249,7 @@ class _Reader:
         self.n_left = max_bytes
 
     def elements(self, data: memoryview) -> Iterator[Element]:
-        """Yield the type and the content of each element."""
+        """Yield the type and the content of each element, as views; refuse one that claims too much."""
         place = 0
         while place + 8 <= len(data):
             kind, size = struct.unpack_from(f"{self.order}II", data, place)
@@ -337,14 +342,14 @@ class _Reader:
             raise _damage_error(f"the sparse matrix {head.name!r} is damaged: {error}") from error
 
     def read_cell(self, content: memoryview) -> str:
-        """Return the text in one cell."""
+        """Return the text in one cell of a cell array; an empty cell is an empty text."""
         head, parts = self.read_head(content)
         if head.kind != CHAR_CLASS and 0 not in head.shape:
             raise _damage_error(f"a cell must hold text; it holds {head}")
         return "".join(self.read_text_rows(head, parts))
 
     def read_text_rows(self, head: _Head, parts: list[Element]) -> list[str]:
-        """Return the rows of a matrix of characters."""
+        """Return the rows of a matrix of characters, which is stored by columns."""
         if not parts or 0 in head.shape:
             return []
         kind, content = parts[0]
@@ -379,6 +384,7 @@ def _find_matrices(variables: Mapping[str, Variable]) -> tuple[Any, Any, dict[st
 
 
 def _check_matrix(variables: Mapping[str, Variable], key: str) -> Any:
+    """Return a variable as a dense or CSR matrix; raise an error if it is no matrix."""
     array = variables[key]
     if isinstance(array, list) or array.ndim != 2:
         raise format_error(f"{key} must be a matrix of numbers; got {quote(array)}")
@@ -386,7 +392,7 @@ def _check_matrix(variables: Mapping[str, Variable], key: str) -> Any:
 
 
 def _read_labels(Y: Any, n_samples: int, transposed: bool) -> Any:
-    """Return labels as rows × labels; if both are possible, `transposed` decides."""
+    """Return labels (n_samples, n_labels) as 0, 1 or NaN; `transposed` decides for a square Y."""
     if Y.shape[0] != n_samples or (transposed and Y.shape[1] == n_samples):
         Y = Y.T
     if Y.shape[0] != n_samples:
@@ -399,6 +405,7 @@ def _read_labels(Y: Any, n_samples: int, transposed: bool) -> Any:
 
 
 def _read_index(variables: Mapping[str, Variable], key: str) -> IntArray:
+    """Return indices of MATLAB, which count from 1, as int64 from 0."""
     index = variables[key]
     whole = not isinstance(index, list) and not sparse.issparse(index) and (index == np.floor(index)).all()
     if not whole or not (np.abs(index) < 2**31).all():

@@ -5,7 +5,8 @@ Mulan's XML file of the same name, which is also written. The metadata of a Parq
 pyarrow) say which columns are labels.
 
 An empty cell, `?`, `NA`, `null` and the like (`words.MISSING_WORDS`) are missing values. With the
-option `nominal`, words have codes in alphabetical order. Words in a column of numbers are refused.
+option `nominal`, words have codes in alphabetical order; without it, few words become columns of 0/1.
+Words in a column of numbers are refused.
 The row index that pandas writes into a first column without a name is left out, with a warning.
 """
 
@@ -44,14 +45,22 @@ from rbrl.datasets.formats.table import (
     create_text_table,
     order_columns,
 )
-from rbrl.datasets.formats.words import MAX_WORDS, column_codes, is_missing, parse_cells, undeclared_word_error
+from rbrl.datasets.formats.words import (
+    MAX_WORDS,
+    column_codes,
+    is_missing,
+    parse_categories,
+    parse_cells,
+    undeclared_word_error,
+    unknown_word_error,
+)
 
 CSV_SEPARATORS = ",;\t|"
 SEPARATOR_HINT = "; cells are separated by a comma, semicolon, tab or |"
 N_HEAD_LINES = 20  # lines from which the separator is guessed
-ROWS_PER_PASS_BLOCK = 4096
+ROWS_PER_PASS_BLOCK = 4096  # rows of CSV that are cells of text at one time
 METADATA_KEY = b"rbrl"
-ROWS_PER_BATCH = 1 << 16
+ROWS_PER_BATCH = 1 << 16  # rows of Parquet that are decoded at a time
 
 Codes = Mapping[int, Mapping[str, float]]
 
@@ -81,6 +90,8 @@ class Csv(TableFormat):
             blocks = _read_blocks(path, options, size or ROWS_PER_PASS_BLOCK, {}, choose(names, None), truth=True)
         for block in blocks:
             for j, (word, line) in block.words.items():
+                if choose and names[j] in _model_categories(options):
+                    raise unknown_word_error(names[j], word, _model_categories(options)[names[j]], line)
                 raise undeclared_word_error(names[j], word, line)
             yield Table(path, names, block.matrix, block.lines, codes, hint=SEPARATOR_HINT)
 
@@ -110,9 +121,9 @@ class _Block(NamedTuple):
 def _read_all_columns(
     path: Path, options: ReadOptions, names: list[str], size: int | None
 ) -> tuple[Codes, Iterator[_Block]]:
-    """Return the codes of words, and all rows with these codes.
+    """Return the codes of words, and an iterator over all rows with these codes.
 
-    Rows without words are kept from the first pass.
+    Without `size`, rows that were read in the first pass are kept unless words occur.
     """
     kept: list[_Block] = []
     word_columns: set[int] = set()
@@ -133,7 +144,10 @@ def _read_all_columns(
 
 
 def _count_words(path: Path, options: ReadOptions, names: list[str], columns: list[int]) -> Codes:
-    """Return the codes of words in these columns, from a pass over the file."""
+    """Return the codes of words in these columns, from a pass over the file.
+
+    A column that is not made of categories, such as one of ids, raises an error.
+    """
     counts: dict[int, Counter[str]] = {j: Counter() for j in columns}
     first_lines: dict[int, dict[str, int]] = {j: {} for j in columns}
     with _open_rows(path, options) as (_, rows):
@@ -152,9 +166,10 @@ def _read_blocks(
     path: Path, options: ReadOptions, size: int, codes: Codes, chosen: Sequence[int] | None = None,
     truth: bool = False,
 ) -> Iterator[_Block]:  # fmt: skip
-    """Read the chosen columns, by default all, `size` rows at a time, with the codes of words; ignored columns are NaN.
+    """Read the chosen columns, by default all, `size` rows at a time, with the codes of words.
 
-    With `truth`, words such as yes and no are 1 and 0 if a block of a column has no other words.
+    Ignored columns are NaN. With `truth`, words such as yes and no are 1 and 0 if a block of a
+    column has no other words. A block reports the first word without a code of each column.
     """
     with _open_rows(path, options) as (names, numbered_rows):
         ignored = find_ignored_columns(names, options)
@@ -167,7 +182,10 @@ def _read_blocks(
             for i, j in enumerate(columns):
                 if j in ignored:
                     continue
-                values = parse_cells(cells[j], codes.get(j), truth)
+                categories = _model_categories(options).get(names[j]) if truth else None
+                values = (
+                    parse_categories(cells[j], categories) if categories else parse_cells(cells[j], codes.get(j), truth)
+                )
                 if None in values:
                     place = values.index(None)
                     words[j] = (cells[j][place].strip(), lines[place])
@@ -179,15 +197,20 @@ def _read_blocks(
 def _open_rows(
     path: Path, options: ReadOptions, warn: bool = False
 ) -> Iterator[tuple[list[str], Iterator[tuple[list[str], int]]]]:
-    """Yield the names of the columns, and the rows with their line numbers, without pandas' row index."""
+    """Yield the names of the columns, and the rows with their line numbers.
+
+    The row index of pandas is left out; `warn` says so. Rows are read on demand.
+    """
     with open_text(path, options) as stream:
         head = list(islice(stream, N_HEAD_LINES))
         reader = csv.reader(chain(head, stream), delimiter=_guess_separator(head), strict=True)
         try:
             names = next(reader, None)
             if not names:
-                first = head[0] if head else ""
-                raise format_error(f"there is no header of column names; the file begins with {quote(first)}", 1)
+                found = f"the file begins with {quote(head[0])}" if head else "the file is empty"
+                raise format_error(
+                    f"there is no header of column names; {found}: write the names into the first line", 1
+                )
             kept = drop_index_columns(path, names, options, warn)
             yield [names[j] for j in kept], _check_rows(reader, len(names), kept)
         except csv.Error as error:
@@ -203,7 +226,10 @@ def _check_rows(reader: Any, n_columns: int, kept: Sequence[int]) -> Iterator[tu
 
 
 def _guess_separator(head: list[str]) -> str:
-    """Return the separator that gives the header as many cells as the first row, and most cells."""
+    """Return the separator that gives the header as many cells as the first row, and most cells.
+
+    `head` are the first lines. Of equally good separators, the first one of `CSV_SEPARATORS` wins.
+    """
 
     def count_cells(mark: str) -> tuple[bool, int]:
         try:
@@ -252,7 +278,8 @@ class Parquet(TableFormat):
             for batch in _read_batches(file, size or ROWS_PER_BATCH):
                 matrix = np.full((batch.num_rows, len(names)), np.nan)
                 for i, j in read.items():
-                    matrix[:, i] = _convert_column(names[i], batch.column(j), codes.get(i), pa)
+                    categories = _model_categories(options).get(names[i]) if choose else None
+                    matrix[:, i] = _convert_column(names[i], batch.column(j), codes.get(i), pa, categories)
                 table = Table(path, names, matrix, None, codes, declared_labels=head.get("labels"))
                 yield replace(table, declared_codes=head.get("categorical_index") or ())
 
@@ -275,6 +302,7 @@ class Parquet(TableFormat):
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module for Parquet files, which the extra installs."""
     what = "Reading and writing Parquet files"
     return import_extra("pyarrow", "data", what), import_extra("pyarrow.parquet", "data", what)
 
@@ -304,10 +332,22 @@ def _count_parquet_words(file: Any, places: Mapping[int, int], pa: Any) -> Codes
     return {i: column_codes(schema.names[places[i]], counts[i]) for i in counts}
 
 
-def _convert_column(name: str, column: Any, codes: Mapping[str, float] | None, pa: Any) -> FloatArray:
-    """Return a column as numbers; words without codes must be numbers or truth words."""
+def _model_categories(options: ReadOptions) -> Mapping[str, Sequence[str]]:
+    """Return the words of the model that will use the file, by the name of the column."""
+    return options.columns.categories if options.columns else {}
+
+
+def _convert_column(
+    name: str, column: Any, codes: Mapping[str, float] | None, pa: Any, categories: Sequence[str] | None = None
+) -> FloatArray:
+    """Return a column as numbers; words without codes must be numbers, truth words or words of a model."""
     if _is_text(column.type, pa):
         words = [word.strip() if word else "" for word in column.to_pylist()]
+        if categories:
+            places = parse_categories(words, categories)
+            if None in places:
+                raise unknown_word_error(name, words[places.index(None)], categories)
+            return np.array(places, dtype=np.float64)
         values = parse_cells(words, codes, truth=True)
         if None in values:
             raise undeclared_word_error(name, words[values.index(None)])
@@ -322,10 +362,12 @@ def _convert_column(name: str, column: Any, codes: Mapping[str, float] | None, p
 
 
 def _value_type(column_type: Any, pa: Any) -> Any:
+    """Return the type of the values of a column, which may be a dictionary."""
     return column_type.value_type if pa.types.is_dictionary(column_type) else column_type
 
 
 def _is_text(column_type: Any, pa: Any) -> bool:
+    """Return whether the values of a column are text."""
     kind = _value_type(column_type, pa)
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
@@ -345,6 +387,7 @@ def _convert_errors(pa: Any, max_bytes: int) -> Iterator[None]:
 
 
 def _check_size(metadata: Any, max_bytes: int) -> None:
+    """Raise an error for a file that is too large for memory, or empty, from its metadata."""
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
     n_cells = metadata.num_rows * metadata.num_columns
     if n_cells > MAX_DENSE_CELLS or max([*sizes, sum(sizes)]) > max_bytes:
@@ -354,6 +397,7 @@ def _check_size(metadata: Any, max_bytes: int) -> None:
 
 
 def _parse_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    """Return the checked facts that rbrl wrote into a file; an empty dict for other files."""
     if not metadata or METADATA_KEY not in metadata:
         return {}
     try:

@@ -132,6 +132,7 @@ def label_file(path: Path) -> Path:
 
 
 def _name_of_pair(path: Path) -> str:
+    """Return the name of a data set from the name of its file of features."""
     return ".".join(part for part in path.name.split(".")[:-1] if part != "X")
 
 

@@ -39,7 +39,7 @@ from rbrl.datasets.formats import (
 from rbrl.datasets.formats.table import check_writable, label_matrix
 
 COMMENT_START = "# rbrl: "
-MAX_COLUMN = 2**31 - 2
+MAX_COLUMN = 2**31 - 2  # indices are int32, and the number of columns is one more
 FEATURE_0 = re.compile(r"(?<!\S)0+:")
 COMMENT_KEYS = ("n_features", "n_labels", "feature_names", "label_names")
 NEEDED_KEYS = ("n_features", "n_labels", "first_feature", "first_label")  # to build the matrices
@@ -99,13 +99,16 @@ def parse_sparse_rows(rows: Sequence[str], mark: str) -> Any:
 
 
 def _build_csr(columns: IntArray, values: Array, counts: ArrayLike) -> Any:
-    """Return a CSR array with these columns and values, and a number of entries for each row."""
+    """Return a CSR array with these columns and values, and a number of entries for each row.
+
+    It has `MAX_COLUMN + 1` columns, because the number of columns is not known yet.
+    """
     starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     return sparse.csr_array((values, columns.astype(np.int32), starts), shape=(len(starts) - 1, MAX_COLUMN + 1))
 
 
 def _column_range(entries: Any) -> list[int]:
-    """Return the lowest and the highest column with an entry; an empty list without entries."""
+    """Return the lowest and the highest column with an entry of a CSR array; [] without entries."""
     return [int(entries.indices.min()), int(entries.indices.max())] if entries.nnz else []
 
 
@@ -152,6 +155,7 @@ class _Block(NamedTuple):
 
     @classmethod
     def parse(cls, rows: Sequence[str], lines: list[int]) -> "_Block":
+        """Return the block of rows of text; `lines` are their line numbers, for errors."""
         labels, rests = zip(*map(_split_labels, rows, lines))
         columns = np.array(list(chain(*labels)), dtype=np.int64)
         features = parse_sparse_rows(rests, ":")
@@ -272,7 +276,10 @@ class Svmlight(Format):
 
 @contextmanager
 def _open_rows(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, Iterator[tuple[str, int]]]]:
-    """Yield the head in the first line, if there is one, and the rows with their line numbers."""
+    """Yield the head in the first line, or None, and the rows with their line numbers.
+
+    Rows are texts without comments, and are read on demand.
+    """
     with open_text(path, options) as stream:
         first_line = stream.readline()
         head = _parse_head(first_line)

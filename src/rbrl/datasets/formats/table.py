@@ -16,6 +16,8 @@ from typing import Any, TextIO
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.categories import refuse_counts
+from rbrl._common.features import MAX_CATEGORY_WORDS
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import (
@@ -33,16 +35,18 @@ from rbrl.datasets.formats import (
     ReadOptions,
     create_text,
     format_error,
+    format_number,
     list_some,
     quote,
 )
-from rbrl.datasets.formats.words import known_codes
+from rbrl.datasets.formats.words import known_codes, unknown_word_error
 from rbrl.exceptions import DataFormatError
 
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
+    """Return the error for words of a label whose meaning is not known."""
     choices = " or ".join(f"positive={quote(word)}" for word in words)
     rule = f"declare the word that means that a label is relevant with {choices}, or write 0 and 1"
     if len(words) > 2:
@@ -81,8 +85,11 @@ class Table:
         lines = None if tables[0].lines is None else np.concatenate([table.lines for table in tables])
         return replace(tables[0], matrix=stack_rows([table.matrix for table in tables]), lines=lines)
 
-    def to_dataset(self, options: ReadOptions) -> Dataset:
-        """Return the data set; `options.labels` or the file says which columns are labels."""
+    def to_dataset(self, options: ReadOptions, is_whole: bool = True) -> Dataset:
+        """Return the data set; `options.labels` or the file says which columns are labels.
+
+        Few words of a feature become columns of 0/1, if the table has all rows of the data set.
+        """
         declared = options.default_labels if self.declared_labels is None else self.declared_labels
         model_labels = None if options.columns is None else options.columns.label_names
         labels = find_label_columns(self.path, self.names, options.labels, declared, model_labels)
@@ -91,7 +98,8 @@ class Table:
             raise format_error(f"column {quote(name)} cannot be a label and an ignored column: choose one of the two")
         taken = ignored.union(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
-        self._refuse_undeclared_words(features, options)
+        words = self._find_categories(features, options) if is_whole and not options.part else {}
+        self._refuse_undeclared_words([j for j in features if j not in words], options)
         if not features:
             raise format_error(
                 "all columns are labels or ignored, so no feature is left. "
@@ -105,6 +113,13 @@ class Table:
         if nominal and options.nominal == "onehot":
             X, names = _encode_onehot(X, names, nominal)
             nominal = {}
+        elif words:
+            X = as_dense(X)
+            for i, j in enumerate(features):
+                X[:, i] = self._recode(j, words[j]) if j in words else X[:, i]
+            categories = {self.names[j]: own for j, own in words.items()}
+            X, names = expand_categories(X, names, categories)
+            nominal = {}
         use_declared = options.labels is None and self.declared_codes
         return Dataset(
             X,
@@ -115,10 +130,44 @@ class Table:
             categorical_index=self.declared_codes if use_declared else sorted(nominal),
             ignored=[self.names[j] for j in sorted(ignored)],
             label_words=meanings,
+            categories={self.names[j]: own for j, own in words.items()},
         )
 
     def _line_of(self, row: Any) -> int | None:
+        """Return the line number of a row in the file; None if it is not known."""
         return None if row is None or self.lines is None else int(self.lines[row])
+
+    def _find_categories(self, features: list[int], options: ReadOptions) -> dict[int, list[str]]:
+        """Return the words of the features whose undeclared words are few, or are those of the model."""
+        known = options.columns.categories if options.columns else {}
+        found = {j: list(known[self.names[j]]) for j in features if self.names[j] in known}
+        if self.declares_words or options.nominal:
+            return found
+        for j in features:
+            words = self.codes.get(j, {})
+            if j not in found and known_codes(words) is None and not self._describe_refused(j):
+                found[j] = list(words)
+        return found
+
+    def _describe_refused(self, column: int) -> str:
+        """Return the reason why the words of a column are no categories; "" if they are."""
+        if max(len(word.split()) for word in self.codes[column]) > MAX_CATEGORY_WORDS:
+            return f"sentences, {len(self.codes[column])} different ones"
+        n_rows = int(np.count_nonzero(~np.isnan(as_dense(self.matrix[:, [column]]))))
+        return refuse_counts(len(self.codes[column]), n_rows)
+
+    def _recode(self, column: int, words: Sequence[str]) -> Any:
+        """Return the place of each word of a column among the words of a model; refuse other words."""
+        values = as_dense(self.matrix[:, [column]])[:, 0]
+        own = {code: word for word, code in self.codes.get(column, {}).items()}
+        places = {word: float(place) for place, word in enumerate(words)}
+        recoded = np.full(len(values), np.nan)
+        for row in np.flatnonzero(~np.isnan(values)):
+            word = own.get(values[row], format_number(values[row]))
+            if word not in places:
+                raise unknown_word_error(self.names[column], word, words, self._line_of(row))
+            recoded[row] = places[word]
+        return recoded
 
     def _refuse_undeclared_words(self, features: list[int], options: ReadOptions) -> None:
         """Refuse features with words that the file does not declare: codes would depend on its rows.
@@ -134,9 +183,11 @@ class Table:
             row = next(iter(np.flatnonzero(~np.isnan(self.matrix[:, j]))), None)
             word = next(iter(words.values())) if row is None else words[self.matrix[row, j]]
             name = quote(self.names[j])
+            reason = self._describe_refused(j)
             raise format_error(
                 f"the feature {name} has {quote(word)}, and features must be numbers: leave the column out with "
-                f"ignore={name}, write numbers, or declare its words in an ARFF file{in_python}",
+                f"ignore={name}, write numbers, or declare its words in an ARFF file{in_python}"
+                f"{reason and f' (it has {reason})'}",
                 self._line_of(row),
             )
 
@@ -166,9 +217,10 @@ class Table:
         return meanings
 
     def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
-        """Return the relevant labels; -1 stands for 0 in sparse rows, and in dense rows without a 0.
+        """Return the mask of relevant labels, or 0, 1 and NaN if labels are missing.
 
-        Words whose meaning was declared are 1 and 0.
+        `labels` are positions of columns. -1 stands for 0 in sparse rows, and in dense rows without
+        a 0. Words are 1 and 0 by `meanings`. Other values raise an error.
         """
         Y = self.matrix[:, labels]
         for i, j in enumerate(labels):
@@ -208,16 +260,36 @@ class TableFormat(Format):
 
     def parts(self, path: Path, options: ReadOptions, size: int) -> Iterator[Dataset]:
         """Yield the file as data sets of `size` rows; words have the codes of the whole file."""
-        return (table.to_dataset(options) for table in self.tables(path, options, size))
+        return (table.to_dataset(options, is_whole=False) for table in self.tables(path, options, size))
 
     def features(self, path: Path, options: ReadOptions, columns: Columns, size: int) -> Iterator[Matrix]:
         """Yield the features for a model with these columns, at most `size` rows at a time."""
-        choose = partial(find_feature_columns, path, options, columns)
-        return (table.matrix for table in self.tables(path, options, size, choose))
+        raw = columns.with_words()
+        has_words = False
+
+        def choose(names: Sequence[str], declared: int | None) -> list[int]:
+            nonlocal has_words
+            has_words = not columns.categories.keys().isdisjoint(names)
+            return find_feature_columns(path, options, raw if has_words else columns, names, declared)
+
+        for table in self.tables(path, options, size, choose):
+            if not has_words:
+                yield table.matrix
+            elif table.declares_words:
+                raise format_error(
+                    f"the model reads words in {list_some(list(columns.categories), 3)}, and an ARFF file has codes in "
+                    "their place: write a CSV or Parquet file"
+                )
+            else:
+                yield expand_categories(table.matrix, raw.feature_names or (), columns.categories)[0]
 
 
 def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:
-    """Replace each nominal column by a 0/1 column `name=value` per value, all 0 for a missing value."""
+    """Replace each nominal column by a 0/1 column `name=value` per value, all 0 for a missing value.
+
+    `nominal` maps positions of columns to the codes of their values. Return the matrix and its
+    names.
+    """
     plain = [j for j in range(len(names)) if j not in nominal]
     values = [(j, word, code) for j, codes in nominal.items() for word, code in codes.items()]
     places, words, codes = zip(*values)
@@ -226,6 +298,22 @@ def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, 
     stack = partial(sparse.hstack, format="csr") if sparse.issparse(X) else np.hstack
     order = np.argsort([*plain, *places], kind="stable")  # new columns stand where their feature stood
     return stack([X[:, plain], encoded])[:, order], [all_names[i] for i in order]
+
+
+def expand_categories(X: Any, names: Sequence[str], categories: Mapping[str, Sequence[str]]) -> tuple[Any, list[str]]:
+    """Replace columns of places among words by a 0/1 column `name=word` per word, NaN for a missing word."""
+    columns, all_names = [], []
+    for j, name in enumerate(names):
+        words = categories.get(name)
+        if words is None:
+            columns.append(X[:, [j]])
+            all_names.append(name)
+            continue
+        places = X[:, [j]]
+        is_word = np.where(np.isnan(places), np.nan, places == np.arange(len(words)))
+        columns.append(is_word)
+        all_names += [f"{name}={word}" for word in words]
+    return np.hstack(columns), all_names
 
 
 def label_matrix(Y: Any, as_sparse: bool) -> Matrix:

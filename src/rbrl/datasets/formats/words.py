@@ -114,6 +114,26 @@ def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] 
     return word_codes(sorted(counts))
 
 
+def unknown_word_error(name: str, word: str, words: Sequence[str], line: int | None = None) -> DataFormatError:
+    """Return the error for a word that a model does not know."""
+    known = ", ".join(map(quote, words[:5])) + (", ..." if len(words) > 5 else "")
+    rule = f"the model knows {known}: leave the row out, or fit the model to rows with this word"
+    return format_error(f"column {quote(name)} has {quote(word)}; {rule}", line)
+
+
+def parse_categories(cells: Sequence[str], words: Sequence[str]) -> list[float | None]:
+    """Return the place of each cell among the words of a model: NaN for a missing value, None for another word.
+
+    Examples
+    --------
+    >>> parse_categories(["red", "", "pink"], ["blue", "red"])
+    [1.0, nan, None]
+    """
+    places = {word: float(place) for place, word in enumerate(words)}
+    stripped = [cell.strip() for cell in cells]
+    return [places.get(word, np.nan if is_missing(word) else None) for word in stripped]
+
+
 def undeclared_word_error(name: str, word: str, line: int | None = None) -> DataFormatError:
     """Return the error for a word in a block of rows, when the file does not declare its words."""
     reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"

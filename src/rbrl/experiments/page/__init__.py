@@ -100,11 +100,22 @@ def write_report(
     """
     results = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets, reliability)
     folder = Path(folder)
-    by_name = tables.all_tables(results, ablation)
-    paths = [path for table in by_name.values() for path in save_table(table, folder / "tables", formats)]
+    by_name, paths = write_tables(results, folder, ablation, formats)
     paths += _save_figures(results, folder / "figures")
     page = write_page(results, folder / "report.html", title=title, command=command, plan=plan)
     return Report(page, by_name, [page, *paths])
+
+
+def write_tables(
+    results: Results, folder: Path, ablation: tuple[str, str] | None = None, formats: Sequence[str] = USUAL_FORMATS
+) -> tuple[dict[str, Table], list[Path]]:
+    """Write the tables of a report, which need neither matplotlib nor Jinja2; return them by name, and their files.
+
+    The parameters are those of `write_report`.
+    """
+    by_name = tables.all_tables(results, ablation)
+    paths = [path for table in by_name.values() for path in save_table(table, folder / "tables", formats)]
+    return by_name, paths
 
 
 def _save_figures(results: Results, folder: Path) -> list[Path]:

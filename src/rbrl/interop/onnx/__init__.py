@@ -86,7 +86,10 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> "ModelProto":
 
 
 def _unwrap(graph: Graph, model: Any, X: Value) -> tuple[Any, Value]:
-    """Return the classifier at the end of pipelines and searches, and its input rows."""
+    """Return the classifier at the end of pipelines and searches, and its input rows.
+
+    The transformers of pipelines are added to the graph.
+    """
     while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
         if isinstance(model, Pipeline):
             X = operators.transform(graph, model[:-1], X)
@@ -97,7 +100,7 @@ def _unwrap(graph: Graph, model: Any, X: Value) -> tuple[Any, Value]:
 
 
 def _add_outputs(graph: Graph, model: Any, X: Value) -> None:
-    """Add the outputs of a classifier, in the shapes that its methods return."""
+    """Add the outputs of a classifier, in the shapes that its methods return; X are its input rows."""
     targets = model.targets_
     probabilities = None
     if _is_calibrated(model):
@@ -210,6 +213,7 @@ def _approximation(graph: Graph, model: ConvexClassifier, X: Value) -> Value:
 
 
 def _rank_svm(graph: Graph, model: RankSVM, scores: Value) -> Value:
+    """Add the scores of a ranking SVM less the threshold of each row."""
     if model.targets_.n_columns == 1:  # a single label is ranked against its absence
         return graph("MatMul", scores, np.array([[-1.0], [1.0]]))
     rule = RowThreshold(ties_relevant=True)
@@ -219,6 +223,7 @@ def _rank_svm(graph: Graph, model: RankSVM, scores: Value) -> Value:
 
 
 def _is_calibrated(model: Any) -> bool:
+    """Return whether a model is a fitted `CalibratedMultiLabelClassifier`, by its attributes."""
     return all(hasattr(model, name) for name in ("estimator_", "slopes_", "intercepts_", "rule_"))
 
 
@@ -240,6 +245,7 @@ def _shift_probabilities(graph: Graph, model: Any, probabilities: Value) -> Valu
 
 
 def _export_error(model: Any) -> ExportError:
+    """Return the error for a classifier that has no graph."""
     name = type(model).__name__
     if isinstance(model, BinaryRelevance):
         name = f"BinaryRelevance(estimator={model.estimator!r})"

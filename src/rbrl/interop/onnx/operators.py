@@ -119,11 +119,12 @@ class Graph:
         return model
 
     def _round(self, values: Any) -> Array:
-        """Return an array with floats in the precision of the graph."""
+        """Return an array with floats in the precision of the graph; other types stay as they are."""
         array = np.asarray(values)
         return array.astype(self.dtype) if array.dtype.kind == "f" else array
 
     def _type(self, dtype: Any) -> int:
+        """Return the number of a type in ONNX; raise ExportError for a type without one."""
         dtype = np.dtype(dtype)
         if dtype.kind in "OUS":
             return int(self._onnx.TensorProto.STRING)
@@ -142,7 +143,7 @@ Shift = Callable[[Graph, Any, Value, int], Value]
 
 
 def transform(graph: Graph, step: Any, X: Value) -> Value:
-    """Add the rows after a fitted transformer.
+    """Add the nodes of a fitted transformer, and return their result: the transformed rows.
 
     The transformer is a pipeline, a selector of columns, "passthrough", or one of `TRANSFORMS`. Others raise
     ExportError.
@@ -166,26 +167,31 @@ def transform(graph: Graph, step: Any, X: Value) -> Value:
 
 
 def _standard(graph: Graph, step: StandardScaler, X: Value) -> Value:
+    """Add the nodes of a fitted StandardScaler, and return their result: the transformed rows."""
     X = X if step.mean_ is None or not step.with_mean else graph("Sub", X, step.mean_)
     return X if step.scale_ is None else graph("Div", X, step.scale_)
 
 
 def _min_max(graph: Graph, step: MinMaxScaler, X: Value) -> Value:
+    """Add the nodes of a fitted MinMaxScaler, and return their result: the transformed rows."""
     X = graph("Add", graph("Mul", X, step.scale_), step.min_)
     return graph("Clip", X, *map(float, step.feature_range)) if step.clip else X
 
 
 def _max_abs(graph: Graph, step: MaxAbsScaler, X: Value) -> Value:
+    """Add the nodes of a fitted MaxAbsScaler, and return their result: the transformed rows."""
     X = graph("Div", X, step.scale_)
     return graph("Clip", X, -1.0, 1.0) if getattr(step, "clip", False) else X
 
 
 def _robust(graph: Graph, step: RobustScaler, X: Value) -> Value:
+    """Add the nodes of a fitted RobustScaler, and return their result: the transformed rows."""
     X = graph("Sub", X, step.center_) if step.with_centering else X
     return graph("Div", X, step.scale_) if step.with_scaling else X
 
 
 def _normalize(graph: Graph, norm: str, X: Value) -> Value:
+    """Add the rows divided by their norm, "l1", "l2" or "max"."""
     if norm == "max":
         size = graph("ReduceMax", graph("Abs", X), axes=[1])
     else:
@@ -196,6 +202,7 @@ def _normalize(graph: Graph, norm: str, X: Value) -> Value:
 
 
 def _principal(graph: Graph, step: PCA, X: Value) -> Value:
+    """Add the nodes of a fitted PCA, and return their result: the transformed rows."""
     X = graph("MatMul", graph("Sub", X, step.mean_), step.components_.T)
     if not step.whiten:
         return X
@@ -204,6 +211,7 @@ def _principal(graph: Graph, step: PCA, X: Value) -> Value:
 
 
 def _tf_idf(graph: Graph, step: TfidfTransformer, X: Value) -> Value:
+    """Add the nodes of a fitted TfidfTransformer, and return their result: the transformed rows."""
     if step.sublinear_tf:
         # The logarithm is computed for all entries and used for positive ones; zeros are replaced by 1 before.
         is_zero = graph("Equal", X, 0.0)
@@ -221,6 +229,7 @@ def landmark_values(graph: Graph, step: Nystroem, X: Value) -> Value:
 
 
 def _fourier(graph: Graph, step: RBFSampler, X: Value) -> Value:
+    """Add the features of a fitted RBFSampler."""
     # cos x = sin(x + pi / 2). Older versions of onnxruntime have only the sine in double precision.
     phases = graph("Gemm", X, step.random_weights_, step.random_offset_ + np.pi / 2)
     # The factor is repeated for every feature, because onnxruntime would fuse a scalar factor into the next product
@@ -318,10 +327,11 @@ def add_probabilities(graph: Graph, model: Any, scores: Value) -> Value:
 
 
 def _interpolate(graph: Graph, knots: Sequence[FloatArray], scores: Value) -> Value:
-    """Add a piecewise linear function of each column of scores, constant beyond its first and last knot.
+    """Add a piecewise linear function of each column of scores, constant beyond its knots.
 
-    The last knot at or below a score is found by bisection. The knots of all labels are in one table, in which
-    the part of each label is padded to a power of two.
+    `knots` has an array (2, n_knots) for each column, positions above values; positions ascend. The
+    last knot at or below a score is found by bisection. The knots of all labels are in one table,
+    in which the part of each label is padded to a power of two.
     """
     width = 1 << (max(line.shape[1] for line in knots) - 1).bit_length()
     positions = np.full((len(knots), width), np.inf)
@@ -346,18 +356,21 @@ def _interpolate(graph: Graph, knots: Sequence[FloatArray], scores: Value) -> Va
 
 
 def _chain(graph: Graph, rule: Chain, scores: Value, n_labels: int) -> Value:
+    """Add the scores after each rule of a chain."""
     for one in rule.rules:
         scores = shift_scores(graph, one, scores, n_labels)
     return scores
 
 
 def _row_threshold(graph: Graph, rule: RowThreshold, scores: Value, n_labels: int) -> Value:
+    """Add the scores less the threshold of each row, as `RowThreshold.shift` does."""
     threshold = graph("Add", graph("MatMul", scores, rule.coef_[:, None]), float(rule.intercept_))
     shifted = graph("Sub", scores, threshold)
     return _make_positive(graph, shifted, graph("GreaterOrEqual", shifted, 0.0)) if rule.ties_relevant else shifted
 
 
 def _non_empty(graph: Graph, rule: NonEmpty, scores: Value, n_labels: int) -> Value:
+    """Add the scores that `NonEmpty.shift` returns."""
     return _make_positive(graph, scores, find_relevant(graph, scores, n_labels, never_empty=True))
 
 
@@ -380,7 +393,11 @@ def _top_k(graph: Graph, rule: TopK, scores: Value, n_labels: int) -> Value:
 
 
 def _make_positive(graph: Graph, scores: Value, chosen: Value) -> Value:
-    """Add scores of which exactly the chosen entries are positive, as `rbrl.decision.rules.make_positive` does."""
+    """Add scores of which exactly the chosen entries are positive.
+
+    `chosen` is a mask of the shape of the scores. `rbrl.decision.rules.make_positive` is the same
+    for arrays.
+    """
     tiny = float(np.finfo(graph.dtype).tiny)
     raised = graph("And", chosen, graph("LessOrEqual", scores, 0.0))
     scores = graph("Where", raised, tiny, scores)

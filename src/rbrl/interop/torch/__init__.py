@@ -212,6 +212,7 @@ def _array(values: Any, dtype: Any = None) -> Array:
 
 
 def _numpy_type(weight: Tensor) -> type[np.floating[Any]]:
+    """Return the type of NumPy that a tensor of weights becomes."""
     types: dict[Any, type[np.floating[Any]]] = {torch.float32: np.float32, torch.float64: np.float64}
     if weight.dtype not in types:
         raise ValueError(

@@ -24,6 +24,11 @@ class _PairHinges(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, relevant: Tensor, irrelevant: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+        """Return the hinges of each row and their gradient in the scores.
+
+        `relevant` and `irrelevant` have the shape of the scores. A pair has the product of their
+        entries as its weight.
+        """
         positions, order = torch.where(irrelevant > 0, scores + margin, scores).sort(dim=-1)
         a = relevant.gather(-1, order)
         b = irrelevant.gather(-1, order)
@@ -38,6 +43,10 @@ class _PairHinges(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None, None, None]:
+        """Return the gradient in the scores, from gradients of the value and of the gradient.
+
+        Either may be None, which stands for zeros.
+        """
         value_gradient, gradient_gradient = gradients
         order, a, b, gradient = ctx.saved_tensors
         parts = [] if value_gradient is None else [value_gradient[..., None] * gradient]
@@ -51,12 +60,15 @@ class _PairHinges(torch.autograd.Function):
 
 
 def _sum_before(terms: Tensor) -> Tensor:
-    """Return the sums of the terms before each position; the first sum is 0."""
+    """Return the sums of the terms before each position of the last axis; the first sum is 0.
+
+    The result has one entry more than the terms.
+    """
     return nn.functional.pad(terms.cumsum(-1), (1, 0))
 
 
 def _sum_from(values: Tensor) -> Tensor:
-    """Return the sums from each position to the last."""
+    """Return the sums from each position of the last axis to its end."""
     return values.flip(-1).cumsum(-1).flip(-1)
 
 
@@ -159,6 +171,7 @@ def _check_entries(scores: Tensor, targets: Tensor, weights: Tensor | None) -> t
 
 
 def _check_coding(targets: Tensor) -> None:
+    """Raise InvalidLabelsError for targets other than 0/1, -1/+1 and NaN."""
     if targets.dtype == torch.bool:
         return
     for low in (0, -1):
@@ -183,6 +196,7 @@ def _pair_weights(relevant: Tensor, entry_weights: Tensor) -> tuple[Tensor, Tens
 class _NuclearNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor) -> Tensor:
+        """Return the sum of the singular values of a matrix."""
         U, sigma, Vt = torch.linalg.svd(weight, full_matrices=False)
         floor = sigma.max() * max(weight.shape) * torch.finfo(weight.dtype).eps
         ctx.save_for_backward((U * (sigma > floor)) @ Vt)
@@ -191,6 +205,7 @@ class _NuclearNorm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        """Return the gradient U V', times the gradient of the value."""
         (sign,) = ctx.saved_tensors
         return gradient * sign
 
