@@ -206,10 +206,10 @@ def shortlist_section(rows):
             "loss": f"{loss:.4f}",
         })  # fmt: skip
     answer = f"these are: {'; '.join(enough)}" if enough else "none is, so that shortlists are not worth a place"
-    text = f"""A prototype, `shortlists.py`: scikit-learn's k-means clusters the labels by their weights, and
-only the labels of the best clusters are scored. Exact prediction uses the same pruned weights:
-weights of less than a twentieth of the largest weight of their label are 0. Both sides are SciPy
-products of sparse matrices. Prediction should be
+    text = f"""A prototype, `shortlists.py`: scikit-learn's k-means clusters the labels by their weights, a
+compressed linear model scores the clusters, and only the labels of the best clusters are scored.
+Exact prediction uses the same pruned weights: weights of less than a twentieth of the largest
+weight of their label are 0. Both sides are SciPy products of sparse matrices. Prediction should be
 {LEAST_SPEED_UP} times faster at a loss of at most {LARGEST_LOSS} of P@1: {answer}."""
     return section("Shortlists of labels", text, lines)
 
