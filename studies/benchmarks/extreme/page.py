@@ -205,7 +205,7 @@ def shortlist_section(rows):
             "P@1": number(row["P@1"], 4),
             "loss": f"{loss:.4f}",
         })  # fmt: skip
-    answer = f"these are: {'; '.join(enough)}" if enough else "none is, so that shortlists are not worth a place"
+    answer = f"these are so: {'; '.join(enough)}" if enough else "none is"
     text = f"""A prototype, `shortlists.py`: scikit-learn's k-means clusters the labels by their weights, a
 compressed linear model scores the clusters, and only the labels of the best clusters are scored.
 Exact prediction uses the same pruned weights: weights of less than a twentieth of the largest
