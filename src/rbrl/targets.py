@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from rbrl._common.features import check_in_memory
 from rbrl._common.frames import column_names, is_missing, label_values, missing_entries
-from rbrl._common.labels import SparseLabels
+from rbrl._common.matrices import SparseLabels
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
 from rbrl.exceptions import InvalidLabelsError
 

@@ -8,8 +8,7 @@ from scipy import sparse
 
 from rbrl import BRLClassifier, RBRLClassifier
 from rbrl._common import environment
-from rbrl._common.labels import SparseLabels
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix, SparseLabels
 from rbrl.estimators import forms
 from rbrl.problem import objective
 from rbrl.solvers import LowRank, certificate

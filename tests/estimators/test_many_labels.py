@@ -9,7 +9,7 @@ from scipy import sparse
 
 from rbrl import CPNL, BRLClassifier, MLkNN, RBRLClassifier
 from rbrl._common import environment
-from rbrl._common.labels import SparseLabels
+from rbrl._common.matrices import SparseLabels
 from rbrl.decision import top_labels
 from rbrl.estimators import base, convex_problem
 from rbrl.estimators.convex_problem import split_labels

@@ -6,9 +6,8 @@ from scipy import sparse
 
 from problems import DESIGNS, random_labels, random_objective, rbrl_loss, row_design
 from rbrl._common import linalg
-from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import leading_singular
-from rbrl._common.low_rank import LowRankMatrix, split
+from rbrl._common.matrices import LowRankMatrix, SparseLabels, split
 from rbrl.problem import Objective, objective, with_constant
 from rbrl.solvers import LowRank, QuasiNewton, certificate, factor_proof
 from rbrl.solvers.certificate import DualPoint, lower_bound

@@ -8,8 +8,8 @@ import numpy as np
 
 from rbrl._common.bases import Estimator
 from rbrl._common.frames import as_dense
-from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import best_columns
+from rbrl._common.matrices import SparseLabels
 from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
 
 # With ``non_empty="auto"``, empty predictions are filled if at most this share of the training

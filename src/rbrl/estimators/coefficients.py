@@ -9,7 +9,7 @@ from scipy import sparse
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.frames import as_dense
 from rbrl._common.linalg import singular_values
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.kernels import APPROXIMATIONS, KERNELS, KernelRows, gram

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.environment import block_size
 from rbrl._common.linalg import leading_singular, squares
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, MatrixLike
 from rbrl.estimators.coefficients import store_weights, stored_weights
 from rbrl.problem import Objective

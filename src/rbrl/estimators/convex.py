@@ -4,7 +4,7 @@ import sys
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Self, cast
 
@@ -15,12 +15,11 @@ from sklearn.utils.metaestimators import available_if
 
 from rbrl._common.bases import all_or_nothing
 from rbrl._common.checks import check_choice, check_number, users_level
-from rbrl._common.environment import LARGEST_BLOCK
 from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
-from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, should_fill_empty_rows
+from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows
 from rbrl.estimators.coefficients import (
     check_kernel,
     compute_rank,
@@ -35,14 +34,7 @@ from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, w
 from rbrl.estimators.entries import ClassWeight, check_class_weight, check_classes, find_entries, warn_of_missing_labels
 from rbrl.estimators.forms import form_of
 from rbrl.estimators.streaming import BlockProblem, available_if_streamable, compute_stream_coefficients, learn_rows
-from rbrl.estimators.training_scores import (
-    THRESHOLD_METRICS,
-    THRESHOLD_SET_LATER,
-    Threshold,
-    TrainingRows,
-    learn_threshold,
-    warn_of_empty_rows,
-)
+from rbrl.estimators.training_scores import THRESHOLD_METRICS, Threshold, set_threshold
 from rbrl.estimators.validation import check_training_data
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.losses import Loss
@@ -272,7 +264,7 @@ class ConvexClassifier(MultiLabelClassifier):
         started = time.perf_counter()
         vars(self).pop("gamma_", None)
         solution = problem.fit()
-        self._set_threshold(problem)
+        set_threshold(self, problem)
         proof = solution.proof
         result = solution.result
         for text in solution.messages:
@@ -390,28 +382,6 @@ class ConvexClassifier(MultiLabelClassifier):
     def intercept_(self) -> FloatArray:
         """Intercepts after `partial_fit`, computed at their first use; `fit` stores its own."""
         return compute_stream_coefficients(self, "intercept_")
-
-    def _set_threshold(self, problem: ConvexProblem | BlockProblem) -> None:
-        """Set `threshold_`, learn it if the parameter names a metric, and warn if most training rows get no label."""
-        is_matrix = self.targets_.is_matrix
-        is_learned = self.threshold in THRESHOLD_METRICS
-        fills = is_matrix and should_fill_empty_rows(self)
-        may_be_empty = is_matrix and self.non_empty == "auto" and not fills and not THRESHOLD_SET_LATER.get()
-        self.threshold_ = 0.0 if is_learned else float(self.threshold)
-        if not (is_learned or may_be_empty):
-            return
-        rows = problem.training_rows()
-        step = max(1, LARGEST_BLOCK // self.targets_.n_columns)
-        starts = range(0, rows.X.shape[0], step)
-        blocks: Iterable[FloatArray] = (self._untuned_scores(rows.X[start : start + step]) for start in starts)
-        if is_learned:
-            scored = TrainingRows(np.asarray(rows.Y), self._untuned_scores(rows.X), rows.weights, rows.counted)
-            metric = str(self.threshold)
-            self.threshold_ = learn_threshold(metric, problem.loss(), scored, problem.count_parameters(), fills)
-            blocks = [scored.scores]
-        if may_be_empty:
-            is_empty = np.concatenate([~(scores > self.threshold_).any(axis=1) for scores in blocks])
-            warn_of_empty_rows(type(self).__name__, rows, is_empty, self.empty_share_)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without arrays that only the next fit uses, or that can be computed."""

@@ -12,7 +12,7 @@ from scipy.sparse import hstack
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.labels import take_columns, take_labels
+from rbrl._common.matrices import take_columns, take_labels
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import find_nuclear
 from rbrl.estimators.compression import Compression

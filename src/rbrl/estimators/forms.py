@@ -14,7 +14,7 @@ import numpy as np
 
 from rbrl._common.environment import available_bytes
 from rbrl._common.linalg import squares
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.estimators.coefficients import (
     apply_feature_map,

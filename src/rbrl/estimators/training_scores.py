@@ -11,16 +11,19 @@ from such scores are no worse than those of cross-validation: see table `scores`
 """
 
 import warnings
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from rbrl._common.checks import users_level
-from rbrl._common.labels import SparseLabels
+from rbrl._common.environment import LARGEST_BLOCK
 from rbrl._common.linalg import gram_matrix
+from rbrl._common.matrices import SparseLabels
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix, issparse
 from rbrl.decision import GlobalThreshold, LabelThresholds
+from rbrl.estimators.base import should_fill_empty_rows
 from rbrl.exceptions import EmptyPredictionsWarning
 from rbrl.losses import Loss
 from rbrl.losses.weights import mean_weights
@@ -250,3 +253,35 @@ def warn_of_empty_rows(owner: str, rows: LabelledRows, is_empty: BoolArray, empt
         EmptyPredictionsWarning,
         stacklevel=users_level(),
     )
+
+
+def set_threshold(model: Any, problem: Any) -> None:
+    """Set `threshold_` of a fitted model, and warn if most training rows get no label.
+
+    The threshold is learned if the parameter `threshold` names a metric.
+
+    Parameters
+    ----------
+    model : ConvexClassifier
+    problem : ConvexProblem or BlockProblem
+        The problem that the model has solved, which has its training rows.
+    """
+    is_matrix = model.targets_.is_matrix
+    is_learned = model.threshold in THRESHOLD_METRICS
+    fills = is_matrix and should_fill_empty_rows(model)
+    may_be_empty = is_matrix and model.non_empty == "auto" and not fills and not THRESHOLD_SET_LATER.get()
+    model.threshold_ = 0.0 if is_learned else float(model.threshold)
+    if not (is_learned or may_be_empty):
+        return
+    rows = problem.training_rows()
+    step = max(1, LARGEST_BLOCK // model.targets_.n_columns)
+    starts = range(0, rows.X.shape[0], step)
+    blocks: Iterable[FloatArray] = (model._untuned_scores(rows.X[start : start + step]) for start in starts)
+    if is_learned:
+        scored = TrainingRows(np.asarray(rows.Y), model._untuned_scores(rows.X), rows.weights, rows.counted)
+        metric = str(model.threshold)
+        model.threshold_ = learn_threshold(metric, problem.loss(), scored, problem.count_parameters(), fills)
+        blocks = [scored.scores]
+    if may_be_empty:
+        is_empty = np.concatenate([~(scores > model.threshold_).any(axis=1) for scores in blocks])
+        warn_of_empty_rows(type(model).__name__, rows, is_empty, model.empty_share_)

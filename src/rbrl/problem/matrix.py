@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.environment import block_size
-from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import gram_matrix, squares
+from rbrl._common.matrices import SparseLabels
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.problem.design import AscentDesign, Design, RowDesign, adjoint, scores

@@ -9,7 +9,7 @@ import numpy as np
 
 from rbrl._common.checks import users_level
 from rbrl._common.environment import available_bytes
-from rbrl._common.low_rank import PRODUCT_BLOCK
+from rbrl._common.matrices import PRODUCT_BLOCK
 from rbrl._common.typing import issparse
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem.design import LARGEST_DECOMPOSITION

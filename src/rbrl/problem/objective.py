@@ -13,9 +13,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.environment import block_size
-from rbrl._common.labels import SparseLabels
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
-from rbrl._common.low_rank import PRODUCT_BLOCK, LowRankMatrix, make_operator
+from rbrl._common.matrices import PRODUCT_BLOCK, LowRankMatrix, SparseLabels, make_operator
 from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.losses.base import Loss, Terms, sum_terms
 from rbrl.losses.weights import Weights

@@ -19,7 +19,7 @@ import numpy as np
 
 from rbrl._common.environment import SMALLEST_BLOCK, block_size
 from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values, squares
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.losses import Terms

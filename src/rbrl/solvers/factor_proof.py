@@ -28,7 +28,7 @@ import numpy as np
 
 from rbrl._common.frames import as_dense
 from rbrl._common.linalg import singular_values, squares
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
 from rbrl.problem.design import add_adjoint, last_row_times, scores

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from rbrl._common.checks import check_number
 from rbrl._common.linalg import EXACT_BELOW, leading_singular
-from rbrl._common.low_rank import LowRankMatrix, balance, make_operator, split
+from rbrl._common.matrices import LowRankMatrix, balance, make_operator, split
 from rbrl._common.typing import FloatArray
 from rbrl.losses import Terms
 from rbrl.losses.base import sum_terms

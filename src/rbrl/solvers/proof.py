@@ -20,7 +20,7 @@ import numpy as np
 from rbrl._common.environment import block_size
 from rbrl._common.frames import as_dense
 from rbrl._common.linalg import gram_eigh, singular_values, squares
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
 from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.linalg import leading_singular
-from rbrl._common.low_rank import split
+from rbrl._common.matrices import split
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import ROUNDING_GAP, Run, SolverResult, Start

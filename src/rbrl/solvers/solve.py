@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.linalg import squares
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl._common.typing import FloatArray, issparse
 from rbrl._loops import COMPILED
 from rbrl.problem import LARGEST_DECOMPOSITION, Design, KernelDesign, MatrixDesign, Objective, SpectralDesign

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from rbrl import RBRLClassifier
-from rbrl._common.low_rank import LowRankMatrix
+from rbrl._common.matrices import LowRankMatrix
 from rbrl.problem.design import scores
 from studies.benchmarks.problems import folder
 
