@@ -231,7 +231,7 @@ def forms_section(rows):
         line["one row, ms"] = number(1e3 * float(row["one_row"]), 2) if row["one_row"] else ""
         lines.append(line | {"P@1": number(row["P@1"], 4), "nDCG@5": number(row["nDCG@5"], 4)})
     text = """`rbrl.compress` makes the sparse weights and the factors from the dense weights of one fit: 10,000
-rows, 3,000 labels, ranking=0, ridge=1, tol=1e-3. The gap holds for the weights of each form; the
+rows, 1,000 labels, ranking=0, ridge=1, tol=1e-3. The gap holds for the weights of each form; the
 permitted rise is the option `tol` of `compress`."""
     return section("Three forms of a model", text, lines)
 
