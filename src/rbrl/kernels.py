@@ -215,13 +215,13 @@ def fit_feature_map(
 
 
 def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArray:
-    """Return the centres of clusters of rows: (n_clusters, n_features), a new dense array.
+    """Return the centres of clusters of rows, the landmarks of Nyström features: (n_clusters, n_features), a new array.
 
     There must be at least as many rows as clusters.
     """
     from sklearn.cluster import MiniBatchKMeans
 
-    # Few iterations suffice, because a centre needs only about ten rows.
+    # A landmark need not be an exact centre. In ten batches, each centre has seen about ten rows.
     options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": max(1024, n_clusters)}
     return MiniBatchKMeans(n_clusters, random_state=random_state, **options).fit(X).cluster_centers_
 

@@ -335,7 +335,10 @@ class SignedTargets:
 
     @classmethod
     def of_matrix(cls, n_labels: int, low: int, dtype: Any, is_sparse: bool = False) -> Self:
-        """Return an encoder of label matrices from its attributes, without a matrix."""
+        """Return an encoder of label matrices from its attributes, for labels that are not in memory as one matrix.
+
+        `low` is the code of an irrelevant label, 0 or -1.
+        """
         targets = cls()
         targets.is_matrix = True
         targets.kind = "multilabel"

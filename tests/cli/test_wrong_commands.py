@@ -30,7 +30,7 @@ WRONG_COMMANDS = [
     ("predict m.rbrl data.csv --write probabilitis", ["--write", "probabilitis", "probabilities"]),
     ("predict m.rbrl data.csv --top three", ["--top", "three", "whole number"]),
     ("predict m.rbrl data.csv --block-size -5", ["--block-size", "-5", "0"]),
-    ("predict m.rbrl data.csv --top 2 --write scores", ["--top", "--write", "scores", "leave out"]),
+    ("predict m.rbrl data.csv --top 2 --write names", ["--top", "--write names", "leave it out", "--write scores"]),
     ("compare -d data.csv -m br -j 0 " + LABELS, ["--jobs", ">= 1", "-1", "Got '0'"]),
     ("compare", ["plan", "--dataset", "--method"]),
     ("report run --formats pdf", ["--formats", "csv", "pdf"]),
@@ -68,7 +68,7 @@ WRONG_COMMANDS = [
         ["empty.csv", "the file is empty", "write the names into the first line"],
     ),
     ("fit header.csv --labels sea,sun -o new.rbrl", ["header.csv", "no rows"]),
-    ("fit words.csv --labels sea,sun -o new.rbrl", ["words.csv", "'city'", "'Rome'", "--ignore 'city'"]),
+    ("fit words.csv --labels sea,sun -o new.rbrl", ["words.csv", "'city'", "town", "--ignore 'city'"]),
     ("fit gaps.csv --labels sea,sun -o new.rbrl", ["gaps.csv", "'x1'", "missing", "--ignore 'x1'"]),
     ("fit other.npz -o new.rbrl", ["other.npz", "'weights'", "X"]),
     ("predict m.rbrl other.csv", ["other.csv", "'x2'", "feature"]),
@@ -108,7 +108,7 @@ def place(tmp_path_factory):
     frame.to_csv(place / "data.csv", index=False)
     frame.to_csv(place / "fake.arff", index=False)
     frame.head(0).to_csv(place / "header.csv", index=False)
-    frame.assign(city="Rome").to_csv(place / "words.csv", index=False)
+    frame.assign(city=[f"town {i}" for i in range(len(frame))]).to_csv(place / "words.csv", index=False)
     frame.assign(x1=frame.x1.where(frame.x1 > 0)).to_csv(place / "gaps.csv", index=False)
     frame.replace({"sea": {0: "nein", 1: "ja"}}).to_csv(place / "ja.csv", index=False)
     frame[["x0", "x1", "sea", "sun"]].to_csv(place / "other.csv", index=False)

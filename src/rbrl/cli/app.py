@@ -338,7 +338,11 @@ def _name_settings(text: str, arguments: Sequence[str]) -> str:
 
 
 def _show_first_warning(shown: dict[str, list[str]], message: Warning | str, *_: object, **__: object) -> None:
-    """Show a warning unless one that differs only in numbers was shown; collect both."""
+    """Show a warning unless an equal one was shown before; numbers may differ. Append its text to `shown`.
+
+    It replaces `warnings.showwarning`, whose other arguments it ignores. `run` reports the texts of
+    `shown` that occurred several times.
+    """
     text = _use_shell_terms(str(message))
     equal = shown.setdefault(re.sub(r"\d[\d.e+-]*", "0", text), [])
     equal.append(text)

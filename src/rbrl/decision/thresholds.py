@@ -284,7 +284,9 @@ def _improve_label_by_label(
 ) -> FloatArray:
     """Choose the best of some thresholds for one label after the other; return them: (n_labels,).
 
-    There are at most `_N_ROUNDS` rounds. A label that is never known keeps `start`.
+    The metric may be a score or a loss. The current threshold of a label stays a candidate. Of equal
+    values, the threshold nearest to `start` is chosen. There are at most `_N_ROUNDS` rounds. A label
+    that is never known keeps `start`.
     """
     thresholds = np.full(F.shape[1], float(start))
     predicted = thresholds < F

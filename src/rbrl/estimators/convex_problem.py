@@ -172,8 +172,8 @@ class ConvexProblem:
         design = self.form.design_at(constant) if design is None else design
         if design.constant != constant:
             raise ValueError(
-                f"The design has an intercept's column of {design.constant:g}, ridge={model.ridge} and "
-                f"intercept_ridge={model.intercept_ridge} need {constant:g}; take that of design_of."
+                f"The intercept column of this design is {design.constant:g}, but ridge={model.ridge} and "
+                f"intercept_ridge={model.intercept_ridge} require {constant:g}; get the design from design_of."
             )
         return self._bind_objective(model, ridge)(design)
 

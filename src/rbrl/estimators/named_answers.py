@@ -264,9 +264,10 @@ NOT_FITTED = ("estimator",)
 
 
 def iterate_parts(model: Any, inside: tuple[str, ...] = FITTED) -> Iterator[Any]:
-    """Yield a model and the models inside it, the outermost first.
+    """Yield a model and the models inside it, one inside the other, the outermost first.
 
-    The model inside is the last step of a pipeline, the best estimator of a search, and so on.
+    The names of labels and the columns of features may belong to any of them. The model inside is the
+    last step of a pipeline, the best estimator of a search, and so on.
 
     Parameters
     ----------

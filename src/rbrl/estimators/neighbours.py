@@ -131,6 +131,8 @@ class NeighbourSearch:
     def _search_bounds(self, rows: Matrix, own: IntArray) -> IntArray:
         """Return the k first candidates (n_rows, k) of every row, as ascending indices.
 
+        `own` (n_rows,) are the indices of the rows in X if they are training rows, which are not
+        their own neighbours. The candidates must be grouped by row, with ascending columns.
         Numbers are computed only if the bounds overlap. Of equal numbers, the first row of X comes
         first.
         """

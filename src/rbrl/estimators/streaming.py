@@ -70,7 +70,7 @@ class BlockProblem:
         is_named = isinstance(model.solver, str) and model.solver in ("auto", "quasi-newton")
         if not (is_named or isinstance(model.solver, QuasiNewton)):
             raise ValueError(
-                f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' for rows in blocks. "
+                f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' if the rows are in blocks. "
                 f"Got {model.solver!r} instead."
             )
         if model.compress is not None:

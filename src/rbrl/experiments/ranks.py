@@ -73,7 +73,11 @@ def ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> 
 
 
 def rank_numbers(numbers: FloatArray, ties: str = "average") -> FloatArray:
-    """Return the ranks (n,) of numbers (n,), 1 for the smallest; see `ranks` for `ties`."""
+    """Return the ranks (n,) of numbers (n,) without NaN, 1 for the smallest: a new array.
+
+    `ties` is not checked here: "minimum" gives tied numbers their smallest rank, and any other word
+    their mean rank, whose double is a whole number.
+    """
     ordered = np.sort(numbers)
     n_smaller = np.searchsorted(ordered, numbers, side="left")
     n_not_larger = np.searchsorted(ordered, numbers, side="right")

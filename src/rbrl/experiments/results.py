@@ -253,7 +253,7 @@ class Results:
         methods = tuple(methods)
         unknown = [name for name in methods if name not in self.methods]
         if unknown:
-            raise ValueError(f"The run has the methods {', '.join(self.methods)}. Got {', '.join(unknown)} instead.")
+            raise ValueError(f"No method of this run is called {', '.join(unknown)}. It has {', '.join(self.methods)}.")
         frames = {"summary": self.summary, "runs": self.runs, "reliability": self.reliability}
         kept = {name: frame[frame.method.isin(methods)] for name, frame in frames.items()}
         return replace(self, methods=methods, **kept, _tables={})

@@ -104,11 +104,16 @@ def work_for_parent(parent: int, *arguments: Any) -> Outcome:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Wait until the process `parent` has ended, and end this process, too; a killed parent cannot do so itself."""
+    """Wait until the process `parent` has ended, and end this process, too; a killed parent cannot do so itself.
+
+    It runs in a daemon thread and does not return, except on Windows in a process without a known parent.
+    """
     if sys.platform == "win32":
-        # Only there does joblib give a child the handle of its parent.
-        if (process := multiprocessing.parent_process()) is not None:
-            process.join()
+        # Only there does joblib give a child the handle of its parent. The number is not needed.
+        process = multiprocessing.parent_process()
+        if process is None:
+            return
+        process.join()
     else:
         while os.getppid() == parent:
             time.sleep(PARENT_CHECK_SECONDS)

@@ -274,9 +274,10 @@ def _label_weights(model: UnwrappedModel) -> FloatArray:
 
 
 def _function_weights(model: UnwrappedModel) -> FloatArray:
-    """Return a vector for each label of a kernel model, with the inner products A'KA.
+    """Return a vector for each label of a kernel model: row j is label j of (n_labels, n_labels).
 
-    The shape is (n_labels, n_labels). The kernel values are computed in blocks of rows.
+    Only their inner products A'KA have a meaning, because the basis is arbitrary. The kernel values
+    are computed in blocks of rows. A model with kernel="precomputed" is rejected.
     """
     A = model.weights.T
     X = model.classifier.X_fit_

@@ -71,11 +71,16 @@ class Block(NamedTuple):
         return np.where(is_known, Y, np.int8(0)), weights
 
     def slices(self) -> Iterator[tuple[Matrix, IntArray, FloatArray | None]]:
-        """Yield the features, labels in {-1, 0, +1} and weights of a few rows at a time.
+        """Yield a few rows at a time, so that their scores need little memory.
 
         Yields
         ------
-        X, Y, weights
+        X : array or CSR matrix (n_rows, n_features)
+            A dense array is a view of the block.
+        Y : array (n_rows, n_labels)
+            Labels in {-1, 0, +1}.
+        weights : array (n_rows,) or (n_rows, n_labels), or None
+            None means weights of 1.
         """
         X = sparse.csr_array(self.X) if issparse(self.X) else np.asarray(self.X)
         step = max(1, BLOCK_SLICE_SCORES // max(self.Y.shape[1], 1))

@@ -148,7 +148,10 @@ def _iterate_parts(value: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _check_estimator(model: BaseEstimator) -> None:
-    """Raise ModelFileError if an estimator of rbrl or scikit-learn has parts that no fit makes."""
+    """Raise ModelFileError if an estimator of rbrl or scikit-learn has attributes that no fit makes.
+
+    `check_model` calls it for every estimator inside a model, so that it does not look into the parts.
+    """
     if type(model).__module__.startswith("rbrl."):
         # The axes of the `coef_` of a decision rule are labels. The rule checks its sizes when it is used.
         if not isinstance(model, DecisionRule):

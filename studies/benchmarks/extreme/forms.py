@@ -10,7 +10,7 @@ from rbrl import RBRLClassifier, __version__, compress
 from studies.benchmarks.extreme import data
 from studies.benchmarks.extreme.worker import Rbrl, measure_prediction, processor_time
 
-N_LABELS = 3_000
+N_LABELS = 1_000
 N_ROWS = 10_000
 RIDGE = 1
 # Largest relative rises of the objective.

@@ -18,6 +18,7 @@ WIKI_LABELS = (1_000, 30_938)
 # Bars of the study.
 MOST_SECONDS = 20 * 60
 MOST_GB = 10
+LARGEST_GAP = 1e-3
 LARGEST_TIME_EXPONENT = 1.1
 LARGEST_MEMORY_EXPONENT = 1.0
 MOST_WIKI_GB = 16
@@ -36,7 +37,8 @@ The data are debdepends: 53,416 packages with 29,540 terms, about 10 in a row, a
 certified gap. Peers have their defaults, except for the number of threads and C: three trees in
 Omikuji; clusters of the labels by their mean rows in PECOS; the logistic loss in napkinXC; `-s 1 -B
 1` in LibMultiLabel, which is the squared hinge with an intercept. None of them certifies its
-result. PSP weights a label by its inverse propensity (A = 0.55, B = 1.5).
+result. With `compress=0.01`, the weights of rbrl are sparse, and the gap includes the permitted
+rise of the objective. PSP weights a label by its inverse propensity (A = 0.55, B = 1.5).
 
 The parameter of a method is chosen among four values: the ridge of rbrl, and C of the peers, which
 corresponds to 1 / (2 ridge). It has the highest nDCG@5 on 2,500 held-out training rows, for a fit
@@ -99,12 +101,12 @@ def verdict(holds):
 
 def describe_whole(rows):
     """Return whether the fits of all labels meet their bars, and how much random trees differ."""
-    ours = [row for row in of_part(rows, "whole") if row["gap"]]
+    ours = [row for row in of_part(rows, "whole") if row["gap"] and "compress" not in row["method"]]
     lines = []
     again = of_part(rows, "another run")
     for row in ours:
         seconds, gigabytes = float(row["seconds"]), float(row["gb"])
-        is_met = seconds <= MOST_SECONDS and gigabytes <= MOST_GB and float(row["gap"]) <= 1e-3
+        is_met = seconds <= MOST_SECONDS and gigabytes <= MOST_GB and float(row["gap"]) <= LARGEST_GAP
         lines.append(f"{row['method']}: {seconds:.0f} s and {gigabytes:.2f} GB, {verdict(is_met)}")
     random = "".join(
         f" Another run of {row['method']}, whose trees are random, with the same C had P@1 {number(row['P@1'], 3)} and "
@@ -203,11 +205,11 @@ def shortlist_section(rows):
             "P@1": number(row["P@1"], 4),
             "loss": f"{loss:.4f}",
         })  # fmt: skip
-    answer = f"these are: {'; '.join(enough)}" if enough else "none is, so that shortlists are not worth a place"
-    text = f"""A prototype, `shortlists.py`: scikit-learn's k-means clusters the labels by their weights, and
-only the labels of the best clusters are scored. Exact prediction uses the same pruned weights:
-weights of less than a twentieth of the largest weight of their label are 0. Both sides are SciPy
-products of sparse matrices. Prediction should be
+    answer = f"these are so: {'; '.join(enough)}" if enough else "none is"
+    text = f"""A prototype, `shortlists.py`: scikit-learn's k-means clusters the labels by their weights, a
+compressed linear model scores the clusters, and only the labels of the best clusters are scored.
+Exact prediction uses the same pruned weights: weights of less than a twentieth of the largest
+weight of their label are 0. Both sides are SciPy products of sparse matrices. Prediction should be
 {LEAST_SPEED_UP} times faster at a loss of at most {LARGEST_LOSS} of P@1: {answer}."""
     return section("Shortlists of labels", text, lines)
 
@@ -229,7 +231,7 @@ def forms_section(rows):
         line["one row, ms"] = number(1e3 * float(row["one_row"]), 2) if row["one_row"] else ""
         lines.append(line | {"P@1": number(row["P@1"], 4), "nDCG@5": number(row["nDCG@5"], 4)})
     text = """`rbrl.compress` makes the sparse weights and the factors from the dense weights of one fit: 10,000
-rows, 3,000 labels, ranking=0, ridge=1, tol=1e-3. The gap holds for the weights of each form; the
+rows, 1,000 labels, ranking=0, ridge=1, tol=1e-3. The gap holds for the weights of each form; the
 permitted rise is the option `tol` of `compress`."""
     return section("Three forms of a model", text, lines)
 

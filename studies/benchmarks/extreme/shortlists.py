@@ -1,8 +1,9 @@
 """Measure whether clusters of labels make prediction faster, with a prototype outside the package.
 
-The labels are clustered by their weights. For a row, the clusters are scored by their mean weights,
-and only the labels of the best clusters are scored exactly. The comparison is exact prediction with
-the same pruned weights in sparse form. Both sides are SciPy products of sparse matrices.
+The labels are clustered by their weights. A cluster is relevant to a row if one of its labels is, and
+a compressed linear model scores the clusters. Only the labels of the best clusters are scored
+exactly. The comparison is exact prediction with the same pruned weights in sparse form. Both sides
+are SciPy products of sparse matrices.
 """
 
 import time
@@ -12,6 +13,7 @@ from scipy import sparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
 
+from rbrl import RBRLClassifier
 from rbrl.persistence import load
 from studies.benchmarks.extreme import data
 
@@ -32,14 +34,14 @@ def measure(study):
         keys += [study.key("shortlists", f"{n_clusters} clusters", b, 11_969) for b in N_SEARCHED]
     if not path.exists() or not any(study.wants(key) for key in keys):
         return
-    _, _, X_test, Y_test = data.split(data.WHOLE)
+    X, Y, X_test, Y_test = data.split(data.WHOLE)
     W, intercept = pruned_weights(load(path, max_bytes=16 << 30))
     X_test = sparse.csr_array(sparse.hstack([X_test, np.ones((X_test.shape[0], 1), np.float32)]))
     W = sparse.csr_array(sparse.vstack([W, sparse.csr_array(intercept[None])]))
     first = first_labels(exact, X_test, W)
     add(study, keys[0], first, Y_test, timed(exact, X_test, W), count(X_test, W))
     for n_clusters in N_CLUSTERS:
-        parts = cluster(W, n_clusters)
+        parts = cluster(X, Y, W, n_clusters)
         for n_searched in N_SEARCHED:
             key = study.key("shortlists", f"{n_clusters} clusters", n_searched, 11_969)
             best, adds = through_clusters(X_test, parts, n_searched)
@@ -84,29 +86,34 @@ def exact(X, W):
 
 
 class Clusters:
-    """Mean weights of the clusters, and the labels and weights of each cluster."""
+    """Weights that score the clusters, and the labels and weights of each cluster."""
 
-    def __init__(self, W, assigned, n_clusters):
-        share = 1 / np.maximum(np.bincount(assigned, minlength=n_clusters), 1)
-        places = np.arange(len(assigned)), assigned
-        mean = sparse.csr_array((share[assigned].astype(np.float32), places), (len(assigned), n_clusters))
-        self.means = sparse.csr_array(W @ mean)
-        self.labels = [np.flatnonzero(assigned == c) for c in range(n_clusters)]
+    def __init__(self, model, W, assigned):
+        # The intercepts are the last row, as in W.
+        intercepts = sparse.csr_array(model.intercept_[None])
+        self.scorer = sparse.csr_array(sparse.vstack([sparse.csr_array(model.coef_.T), intercepts]))
+        self.labels = [np.flatnonzero(assigned == c) for c in range(self.scorer.shape[1])]
         by_label = W.tocsc()
         self.weights = [sparse.csr_array(by_label[:, labels]) for labels in self.labels]
 
 
-def cluster(W, n_clusters):
-    """Return clusters of the labels by the directions of their weights."""
-    directions = normalize(sparse.csr_matrix(W.T))
-    means = MiniBatchKMeans(n_clusters, batch_size=4096, max_iter=10, n_init=1, random_state=0).fit(directions)
-    return Clusters(W, means.labels_, n_clusters)
+def cluster(X, Y, W, n_clusters):
+    """Return clusters of the labels by the directions of their weights, with a model of the clusters."""
+    directions = normalize(sparse.csr_matrix(W[:-1].T))
+    means = MiniBatchKMeans(n_clusters, batch_size=4096, max_iter=10, n_init=1, random_state=0)
+    assigned = means.fit(directions).labels_
+    n_labels = len(assigned)
+    of_label = sparse.csr_array((np.ones(n_labels, int), (np.arange(n_labels), assigned)), (n_labels, n_clusters))
+    relevant = sparse.csr_array(Y.astype(int) @ of_label)
+    relevant.data[:] = 1
+    model = RBRLClassifier(ranking=0, nuclear=0, ridge=1, tol=1e-3, compress=0.01)
+    return Clusters(model.fit(X, relevant), W, assigned)
 
 
 def through_clusters(X, clusters, n_searched):
     """Return the best label of each row in its best clusters, and the number of multiply-adds."""
-    adds = count(X, clusters.means)
-    scores = (X @ clusters.means).toarray()
+    adds = count(X, clusters.scorer)
+    scores = (X @ clusters.scorer).toarray()
     searched = np.argpartition(-scores, n_searched - 1, axis=1)[:, :n_searched]
     best = np.zeros(X.shape[0], dtype=int)
     highest = np.full(X.shape[0], -np.inf)

@@ -160,7 +160,7 @@ def read_csr(arrays: Mapping[str, Array], key: str) -> Any:
 def _convert_for_scipy(array: Array) -> Array:
     """Return numbers in native byte order; SciPy's sparse arrays do not take half precision."""
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"type {array.dtype.str} is not numbers")
+        raise ValueError(f"expected an array of numbers, got the type {array.dtype.str}")
     return array.astype(np.float64 if array.dtype.str[1:] == "f2" else array.dtype.newbyteorder("="), copy=False)
 
 

@@ -69,6 +69,8 @@ def csr_from_rows(rows: Sequence[Mapping[int, float]]) -> Any:
 def parse_sparse_rows(rows: Sequence[str], mark: str) -> Any:
     """Parse all rows at once, as `csr_from_rows` does; return None if a row must be parsed alone.
 
+    The result is a CSR matrix with ``MAX_COLUMN + 1`` columns. The reader of ARFF files uses it, too.
+
     That is the case if a row is malformed, a value is not finite, or a column occurs twice in a
     row. The mark is "," for ARFF, ``3 0.5, 7 1``, and ":" for svmlight, ``3:0.5 7:1``.
 

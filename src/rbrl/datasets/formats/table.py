@@ -302,7 +302,11 @@ def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, 
 
 
 def expand_categories(X: Any, names: Sequence[str], categories: Mapping[str, Sequence[str]]) -> tuple[Any, list[str]]:
-    """Replace columns of places among words by a 0/1 column `name=word` per word, NaN for a missing word."""
+    """Return new columns and their names: each column of places among words becomes a 0/1 column per word.
+
+    X (n_rows, n_columns) is a dense array of floats with the `names`, and it is not changed. The new
+    columns are named `name=word`. They are NaN where the place is NaN, which means a missing word.
+    """
     columns, all_names = [], []
     for j, name in enumerate(names):
         words = categories.get(name)

@@ -132,7 +132,7 @@ class Graph:
             return int(self._onnx.helper.np_dtype_to_tensor_dtype(dtype))
         except (KeyError, ValueError) as error:
             raise ExportError(
-                f"ONNX does not support the type {dtype}; fit the model with labels of integers, bool or text."
+                f"ONNX does not support the type {dtype}; fit the model with integer, Boolean or text labels."
             ) from error
 
 
