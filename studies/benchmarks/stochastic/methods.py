@@ -8,7 +8,7 @@ from rbrl.out_of_core.objective import BlockObjective
 from rbrl.problem.design import add_adjoint, scores
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.line_search import Iterate
-from rbrl.solvers.preconditioner import PencilSolver, first_point
+from rbrl.solvers.preconditioner import PencilSolver, model_start
 
 BUDGET = 12  # passes
 
@@ -40,7 +40,7 @@ class Problem:
 
     def start(self):
         """Return the starting point of the default solver, which costs half a pass."""
-        return first_point(self.objective, None)[0]
+        return model_start(self.objective)
 
     def at(self, W):
         """Evaluate the objective at W, which takes one pass."""
