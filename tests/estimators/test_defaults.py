@@ -239,7 +239,8 @@ def test_a_search_gives_each_ridge_its_intercept():
 
 def test_a_design_of_another_ridge_is_refused():
     problem = RBRLClassifier(ridge=4.0).problem(X, Y)
-    with pytest.raises(ValueError, match=r"intercept column of this design is 2, but ridge=9.0 and intercept_ridge=1.0 require 3"):
+    expected = r"intercept column of this design is 2, but ridge=9.0 and intercept_ridge=1.0 require 3"
+    with pytest.raises(ValueError, match=expected):
         problem.objective(problem.design, ridge=9.0)
 
 

@@ -148,7 +148,7 @@ def test_what_blocks_cannot_do_is_said():
     with pytest.raises(ValueError, match=r"learns a linear model from rows in blocks. Got kernel='rbf'"):
         RBRLClassifier(kernel="rbf").fit(parts(X, Y))
     for solver in ("apg", APG()):
-        with pytest.raises(ValueError, match="must be 'auto' or 'quasi-newton' for rows in blocks"):
+        with pytest.raises(ValueError, match="must be 'auto' or 'quasi-newton' if the rows are in blocks"):
             RBRLClassifier(solver=solver).fit(parts(X, Y))
     with pytest.raises(
         ValueError, match=r"y must be None for blocks of rows, which contain their labels. Got y of type ndarray"
