@@ -130,4 +130,4 @@ def test_options_for_files_need_a_file(rbrl, path, tmp_path):
         (tmp_path / "plan.toml").write_text('datasets = ["yeast"]\nmethods = ["br"]\n')
         answer = rbrl("compare", tmp_path / "plan.toml", *option)
         assert answer.code == 2
-        assert "--labels, --ignore and --positive go with --dataset FILE and no plan" in answer.err
+        assert "--labels, --ignore and --positive need --dataset FILE; with a plan, write them" in answer.err

@@ -103,7 +103,7 @@ def compare(
 
     options = sources.parse_file_options(labels, ignore, positive)
     if plan and options:
-        raise ValueError(f"--labels, --ignore and --positive go with --dataset FILE and no plan: write them into {plan}.")
+        raise ValueError(f"--labels, --ignore and --positive need --dataset FILE; with a plan, write them into {plan}.")
     entries = _plan_entries(dataset, options)
     if plan:
         chosen = Plan.from_toml(plan).part(entries, method, split)
