@@ -394,7 +394,7 @@ def measure_pull(
     for start in range(0, n_labels, step):
         group = slice(start, min(start + step, n_labels))
         # All groups use the same memory.
-        held = space[: n_held * (group.stop - start)].reshape(n_held, -1)
+        held = space[: n_held * (group.stop - start)].reshape(n_held, group.stop - start)
         held.fill(0.0)
         losses = []
         for part, Y, weights in objective.row_blocks(of_factors):
