@@ -19,6 +19,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from rbrl.datasets import load_file, load_parts, read_blocks
 from rbrl.datasets.columns import read_label_names
@@ -66,6 +67,12 @@ def examine(path, name, content, options, checks):
     if data is None:
         return False, False
     if data.n_samples * data.n_features > MAX_CELLS:
+        return True, False
+    if data.columns.categories:
+        # Words become columns only if the whole file is read: a part cannot know whether they are few.
+        if name in STREAMED and "parts" in checks:
+            with pytest.raises(DataFormatError, match="features must be numbers"):
+                list(load_parts(path, rows=2, **options))
         return True, False
     if name in STREAMED and "parts" in checks:
         _check_parts(path, data, options)
